@@ -24,6 +24,8 @@ namespace {
                                                    QT_TRANSLATE_NOOP("Engine", "decayed outer product"),
                                                    QT_TRANSLATE_NOOP("Engine", "gated delta rule"),
                                                    QT_TRANSLATE_NOOP("Engine", "softmax attention"),
+                                                   QT_TRANSLATE_NOOP("Engine", "short convolution"),
+                                                   QT_TRANSLATE_NOOP("Engine", "no memory"),
                                                    QT_TRANSLATE_NOOP("Engine", "words"),
                                                    QT_TRANSLATE_NOOP("Engine", "bytes")};
 

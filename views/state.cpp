@@ -60,6 +60,16 @@ SlotMatrix build_slot(const Snapshot& snapshot, const LayerInfo& layer, std::int
   return matrix;
 }
 
+/// What a layer keeps that has no matrix state.
+std::string instead_of_state(const LayerInfo& layer) {
+  if (layer.memory == "softmax attention")
+    return Views::tr("Softmax attention keeps the key and the value of every token instead, and compares the query with all of them.");
+  if (layer.memory == "short convolution")
+    return Views::tr("A gated short convolution keeps its last few gated inputs instead; what lies further back is forgotten.");
+  if (layer.memory == "no memory") return Views::tr("It works on each token by itself, and keeps nothing from one to the next.");
+  return Views::tr("Its memory is: {}.", Engine::tr(layer.memory.c_str()));
+}
+
 StateData without_state(const Snapshot& snapshot, const LayerInfo* layer) {
   StateData data;
   data.layer = snapshot.layer;
@@ -71,10 +81,7 @@ StateData without_state(const Snapshot& snapshot, const LayerInfo* layer) {
     data.detail = Views::tr("It appears as soon as the run has been replayed to this token.");
   } else {
     data.headline = Views::tr("Layer {} ({}) keeps no matrix state", snapshot.layer, layer->mixer);
-    data.detail =
-        layer->memory == "softmax attention"
-            ? Views::tr("Softmax attention keeps the key and the value of every token instead, and compares the query with all of them.")
-            : Views::tr("Its memory is: {}.", Engine::tr(layer->memory.c_str()));
+    data.detail = instead_of_state(*layer);
   }
   return data;
 }

@@ -41,8 +41,10 @@ double block_flops(const Model& model) {
 /// What a prompt's tokens but the last spare: the last block's SwiGLU or experts. (Its readout too, a hundredth of a deep model's work.)
 double spared_flops(const Model& model) {
   double numbers = 0;
+  const LayerPlan& last = model.plan().layers.back();
+  if (last.ffn == FfnKind::none) return 0;
   for (const StoredTensor& tensor : model.checkpoint().tensors) {
-    if (tensor.name.starts_with(model.plan().layers.back().ffn_prefix)) numbers += static_cast<double>(tensor.size());
+    if (tensor.name.starts_with(last.ffn_prefix)) numbers += static_cast<double>(tensor.size());
   }
   return 2 * numbers;
 }

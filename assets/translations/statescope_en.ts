@@ -590,6 +590,14 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
+        <source>short convolution</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>no memory</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>words</source>
         <translation type="unfinished"></translation>
     </message>
@@ -2487,6 +2495,14 @@
     </message>
     <message>
         <source>Softmax attention keeps the key and the value of every token instead, and compares the query with all of them.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A gated short convolution keeps its last few gated inputs instead; what lies further back is forgotten.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It works on each token by itself, and keeps nothing from one to the next.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>

@@ -27,10 +27,13 @@ AttentionRows softmax_attention(const AttentionQuestion& question, const Attenti
   return softmax_weights(operands, std::min(question.head, heads - 1), part, done);
 }
 
+/// Whose values are dt · x, and past whose memory D · x goes.
+bool has_mamba2(std::string_view mixer) { return mixer == "mamba2" || mixer == "falcon_h1"; }
+
 /// [T] of one of the trace's heads; empty: none. Mamba-2 writes dt x, with A of x; SLA on GDN G^K v, with A of v (spec §12.8).
 std::vector<float> value_gate(std::int64_t layer, std::int64_t head, const MemoryTrace& trace, Evidence& evidence) {
   const std::string& mixer = evidence.layer(layer).mixer;
-  const ChannelRows* rows = mixer == "mamba2"           ? evidence.channel(layer, "dt")
+  const ChannelRows* rows = has_mamba2(mixer)           ? evidence.channel(layer, "dt")
                             : mixer == "gated_deltanet" ? evidence.channel(layer, "head_gate_k")
                                                         : nullptr;
   std::vector<float> gate;
@@ -42,7 +45,7 @@ std::vector<float> value_gate(std::int64_t layer, std::int64_t head, const Memor
 
 /// D of Mamba-2's y = C S + D x, where it is one number a head; else 0.
 float skip_weight(std::int64_t layer, std::int64_t head, const MemoryTrace& trace, const Evidence& evidence) {
-  if (evidence.layer(layer).mixer != "mamba2") return 0;
+  if (!has_mamba2(evidence.layer(layer).mixer)) return 0;
   const std::string scope = fmt::format("layers.{}.", layer);
   for (const StoredTensor& tensor : evidence.checkpoint().tensors) {
     if (tensor.name.find(scope) == tensor.name.npos || !tensor.name.ends_with(".D") || tensor.size() != trace.H) continue;

@@ -51,6 +51,8 @@ std::string shown(const json& value) {
   return text.size() > 60 ? text.substr(0, 57) + "..." : text;
 }
 
+Config::Config() : Config(json::object()) {}
+
 Config::Config(json object) : object_(std::make_shared<const json>(std::move(object))) {}
 
 Config Config::parse(std::string_view text) {

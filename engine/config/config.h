@@ -20,6 +20,7 @@ class Config {
  public:
   /// Parses a JSON object; `NaN`, `Infinity` and `-Infinity`, as Python writes them, are accepted. Throws Error.
   static Config parse(std::string_view text);
+  Config();  // no keys
   explicit Config(nlohmann::json object);
 
   /// Present and not null.

@@ -234,6 +234,99 @@ const KeyTable kWrapper{{computed, "", {"text_config"}},
                         {harmless, "the part for pictures is passed over", {"vision_config", "vision_start_token", "vision_end_token"}},
                         {harmless, "the tensors say whether there is such a part", {"language_model_only"}}};
 
+// ------------------------------------------------------------------- hybrids and Mamba-2 as Transformers has them (spec §19.2 to §19.10)
+
+const KeyTable kHybridModel{{computed, "", {"hidden_size", "num_hidden_layers", "vocab_size", "intermediate_size", "hidden_act"}}};
+const KeyTable kHybridAttention{{computed, "", {"num_attention_heads", "num_key_value_heads", "head_dim", "attention_bias"}}};
+const KeyTable kHybridPositions{{computed,
+                                 "",
+                                 {"rope_parameters", "rope_scaling", "rope_theta", "partial_rotary_factor", "max_position_embeddings",
+                                  "original_max_position_embeddings"}}};
+const KeyTable kNoPositions{{harmless,
+                             "there are no positions",
+                             {"rope_parameters", "rope_scaling", "rope_theta", "partial_rotary_factor", "max_position_embeddings"}}};
+const KeyTable kTimeSteps{
+    {computed, "", {"time_step_limit"}},
+    {harmless,
+     "initialisation and training",
+     {"time_step_rank", "time_step_min", "time_step_max", "time_step_floor", "time_step_scale", "time_step_init_scheme"}},
+    {harmless, "everything is float32 here", {"residual_in_fp32", "mamba_ssm_cache_dtype"}},
+    {harmless, "which kernel does it, not what it does", {"chunk_size", "mamba_chunk_size"}}};
+const KeyTable kMambaOfHybrid{{computed,
+                               "",
+                               {"mamba_n_heads", "mamba_d_head", "mamba_expand", "mamba_d_state", "mamba_n_groups", "mamba_d_conv",
+                                "mamba_conv_bias", "mamba_proj_bias", "rms_norm_eps"}}};
+const KeyTable kMamba2OfTransformers{
+    {computed,
+     "",
+     {"layer_norm_epsilon", "head_dim", "num_heads", "state_size", "expand", "n_groups", "use_bias", "use_conv_bias", "conv_kernel"}},
+    {harmless, "the reference does not read it", {"norm_before_gate", "rms_norm", "intermediate_size", "norm_eps", "rmsnorm"}}};
+const KeyTable kNemotronH{
+    {computed,
+     "",
+     {"layers_block_type",
+      "hybrid_override_pattern",
+      "layer_norm_epsilon",
+      "mamba_num_heads",
+      "mamba_head_dim",
+      "ssm_state_size",
+      "n_groups",
+      "conv_kernel",
+      "use_conv_bias",
+      "use_bias",
+      "mamba_hidden_act",
+      "attention_head_dim",
+      "mlp_bias",
+      "mlp_hidden_act",
+      "n_routed_experts",
+      "num_experts_per_tok",
+      "moe_intermediate_size",
+      "moe_shared_expert_intermediate_size",
+      "moe_latent_size",
+      "n_group",
+      "topk_group",
+      "norm_topk_prob",
+      "routed_scaling_factor"}},
+    {fixed, "1", {"n_shared_experts"}},
+    {harmless, "the reference does not read it", {"expand", "mamba_proj_bias", "sliding_window", "norm_eps", "rms_norm_eps"}},
+    {harmless, "how a program runs it, not what it computes", {"moe_shared_expert_overlap"}},
+    {harmless,
+     "heads for more than one token, which are passed over",
+     {"num_nextn_predict_layers", "mtp_hybrid_override_pattern", "mtp_layers_block_type"}}};
+const KeyTable kFalconH1{
+    {computed,
+     "",
+     {"mamba_d_ssm", "projectors_bias", "mlp_bias", "mamba_rms_norm", "mamba_norm_before_gate", "embedding_multiplier",
+      "lm_head_multiplier", "ssm_in_multiplier", "ssm_out_multiplier", "ssm_multipliers", "attention_in_multiplier",
+      "attention_out_multiplier", "key_multiplier", "mlp_multipliers"}},
+    {harmless, "the reference does not read it", {"attn_layer_indices", "mamba_use_mlp", "mlp_expansion_factor", "expansion_factor"}}};
+const KeyTable kGraniteHybrid{{computed,
+                               "",
+                               {"layer_types", "embedding_multiplier", "residual_multiplier", "logits_scaling", "attention_multiplier",
+                                "position_embedding_type", "num_local_experts", "num_experts_per_tok", "shared_intermediate_size"}}};
+const KeyTable kBamba{{computed, "", {"attn_layer_indices", "mlp_bias"}},
+                      {harmless, "half of the channels turn, whatever is said", {"attn_rotary_emb"}},
+                      {harmless, "initialisation and training", {"z_loss_coefficient"}}};
+const KeyTable kOlmoHybrid{{computed,
+                            "",
+                            {"rms_norm_eps", "layer_types", "linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim",
+                             "linear_value_head_dim", "linear_conv_kernel_dim", "linear_allow_neg_eigval"}},
+                           {harmless,
+                            "initialisation and training",
+                            {"linear_a_log_min", "linear_a_log_max", "linear_dt_min", "linear_dt_max", "linear_dt_init_floor"}},
+                           {fixed, "true", {"linear_use_gate"}}};
+const KeyTable kLfm2{{computed, "", {"norm_eps", "layer_types", "full_attn_idxs", "conv_bias", "conv_L_cache", "tie_embedding"}},
+                     {harmless, "only repeats hidden_size and num_attention_heads", {"block_dim", "conv_dim", "conv_dim_out", "num_heads"}},
+                     {harmless,
+                      "the reference does not read it",
+                      {"block_norm_eps", "block_use_swiglu", "block_use_xavier_init", "block_mlp_init_scale", "block_out_init_scale",
+                       "conv_use_xavier_init", "use_pos_enc", "theta"}}};
+const KeyTable kLfm2Dense{{computed, "", {"block_ff_dim", "block_auto_adjust_ff_dim", "block_ffn_dim_multiplier", "block_multiple_of"}}};
+const KeyTable kLfm2Experts{{computed,
+                             "",
+                             {"num_dense_layers", "num_experts", "num_experts_per_tok", "moe_intermediate_size", "use_expert_bias",
+                              "norm_topk_prob", "routed_scaling_factor"}}};
+
 // ------------------------------------------------------------------------------------------------------------------ which has what
 
 }  // namespace
@@ -260,6 +353,16 @@ const std::map<std::string_view, std::vector<const KeyTable*>>& key_tables() {
       {"qwen3_next", {&kQwenNext, &kQwenExperts, &kQwen, &kGeneral, &kWellKnown}},
       {"qwen3_5", {&kQwen, &kGeneral, &kWellKnown}},
       {"qwen3_5_moe", {&kQwenExperts, &kQwen, &kGeneral, &kWellKnown}},
+      {"mamba2_hf", {&kMamba2OfTransformers, &kTimeSteps, &kHybridModel, &kGeneral, &kWellKnown}},
+      {"nemotron_h", {&kNemotronH, &kTimeSteps, &kNoPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
+      {"falcon_h1",
+       {&kFalconH1, &kMambaOfHybrid, &kTimeSteps, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
+      {"granitemoehybrid",
+       {&kGraniteHybrid, &kMambaOfHybrid, &kTimeSteps, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
+      {"bamba", {&kBamba, &kMambaOfHybrid, &kTimeSteps, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
+      {"olmo_hybrid", {&kOlmoHybrid, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
+      {"lfm2", {&kLfm2Dense, &kLfm2, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
+      {"lfm2_moe", {&kLfm2Experts, &kLfm2, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
       {"rope", {&kRope}},
       {"wrapper", {&kWrapper, &kGeneral}},
   };

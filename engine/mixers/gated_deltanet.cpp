@@ -15,7 +15,7 @@ class GatedDeltaNet final : public DescribedMixer {
     value_heads_ = config.integer("num_v_heads", heads_);
     divided(value_heads_, "num_v_heads", heads_, "num_heads");
     K_ = config.integer("head_dim", 256);
-    V_ = expanded(K_, config, "expand_v", 2.0);
+    V_ = config.has("value_head_dim") ? config.integer("value_head_dim") : expanded(K_, config, "expand_v", 2.0);
     beta_factor_ = config.boolean("allow_neg_eigval", false) ? 2.0f : 1.0f;
     qkv_ = QkvProjection(weights, hidden, heads_, heads_, value_heads_, K_, V_, config.boolean("use_gate", true));
     a_proj_ = Linear(weights, "a_proj", value_heads_, hidden);

@@ -1,109 +1,119 @@
-// Mamba-2 (SSD): a decayed outer product with q = C, k = B, v = dt·x and one scalar decay per head (spec §3.9).
+// Mamba-2 (SSD): a decayed outer product with q = C, k = B, v = dt·x and one scalar decay per head (spec §3.9, §19.2).
+#include "engine/mixers/mamba2.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 
 #include "engine/error.h"
-#include "engine/mixers/described.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
-namespace {
 
-class Mamba2 final : public DescribedMixer {
- public:
-  explicit Mamba2(const MixerBuild& build) {
-    const Config& config = build.config;
-    const WeightScope& weights = build.weights;
-    const std::int64_t hidden = config.integer("hidden_size");
-    d_in_ = hidden * config.integer("expand", 2);
-    P_ = config.integer("head_dim", 64);
-    heads_ = divided(d_in_, "expand · hidden_size", P_, "head_dim");
-    if (const std::int64_t named = config.integer("num_heads", heads_); named != heads_)
-      throw Error(fmt::format("config: \"num_heads\" is {}, but expand · hidden_size / head_dim {}", named, heads_));
-    state_size_ = config.integer("state_size", 128);
-    groups_ = config.integer("n_groups", 1);
-    divided(heads_, "heads", groups_, "n_groups");
-    const std::int64_t conv_dim = d_in_ + 2 * groups_ * state_size_;
-    in_proj_ = Linear(weights, "in_proj", d_in_ + conv_dim + heads_, hidden, config.boolean("use_bias", false));
-    const Activation act = activation_named(config, "hidden_act", "silu", {"silu", "swish", "relu", "sigmoid"});
-    conv_ = Conv(weights, "conv1d", conv_dim, ToldSize(config, "conv_kernel", 4), act, config.boolean("use_conv_bias", true));
-    // A = −exp(A_log), once
-    std::vector<float> A = weights.host("A_log", {heads_});
-    for (float& a : A) a = -std::exp(a);
-    A_ = weights.constant(A);
-    dt_bias_ = weights.floats("dt_bias", {heads_});
-    D_per_channel_ = config.boolean("D_has_hdim", false);
-    D_ = weights.floats("D", {D_per_channel_ ? d_in_ : heads_});
-    const std::vector<double> limit = config.numbers("dt_limit");
-    if (!limit.empty() && (limit.size() != 2 || limit[0] > limit[1]))
-      throw Error("config: \"dt_limit\" must hold two numbers, the lesser first");
-    if (!limit.empty()) {
-      dt_min_ = static_cast<float>(limit[0]);
-      dt_max_ = static_cast<float>(limit[1]);
-    }
-    if (config.boolean("rmsnorm", true)) norm_ = weights.floats("norm.weight", {d_in_});
-    norm_before_gate_ = config.boolean("norm_before_gate", false);
-    eps_ = static_cast<float>(config.not_negative("norm_eps", 1e-5));
-    out_proj_ = Linear(weights, "out_proj", hidden, d_in_, config.boolean("use_bias", false));
-  }
+Mamba2Mixer::Mamba2Mixer(const MixerBuild& build) {
+  const Config& config = build.config;
+  const WeightScope& weights = build.weights;
+  const std::int64_t hidden = config.integer("hidden_size");
+  read_sizes(config, hidden);
+  const std::int64_t conv_dim = d_in_ + 2 * groups_ * state_size_;
+  const bool bias = config.boolean("use_bias", false);
+  in_proj_ = Linear(weights, "in_proj", d_in_ + conv_dim + heads_, hidden, bias);
+  const Activation act = activation_named(config, "hidden_act", "silu", {"silu", "swish", "relu", "sigmoid"});
+  conv_ = Conv(weights, "conv1d", conv_dim, ToldSize(config, "conv_kernel", 4), act, config.boolean("use_conv_bias", true));
+  // A = −exp(A_log), once
+  std::vector<float> A = weights.host("A_log", {heads_});
+  for (float& a : A) a = -std::exp(a);
+  A_ = weights.constant(A);
+  dt_bias_ = weights.floats("dt_bias", {heads_});
+  D_per_channel_ = config.boolean("D_has_hdim", false);
+  D_ = weights.floats("D", {D_per_channel_ ? d_in_ : heads_});
+  read_limit(config);
+  read_factors(config, weights);
+  if (config.boolean("rmsnorm", true)) norm_ = weights.floats("norm.weight", {d_in_});
+  norm_before_gate_ = config.boolean("norm_before_gate", false);
+  eps_ = static_cast<float>(config.not_negative("norm_eps", 1e-5));
+  out_proj_ = Linear(weights, "out_proj", hidden, d_in_, config.boolean("out_bias", bias));
+}
 
-  MixerLayout layout() const override {
-    MixerLayout layout = single_state(heads_, state_size_, P_, {conv_.cache_shape()});
-    layout.decays = true;
-    return layout;
-  }
+void Mamba2Mixer::read_sizes(const Config& config, std::int64_t hidden) {
+  d_in_ = config.has("inner_size") ? config.integer("inner_size") : hidden * config.integer("expand", 2);
+  P_ = config.integer("head_dim", 64);
+  heads_ = divided(d_in_, "expand · hidden_size", P_, "head_dim");
+  if (const std::int64_t named = config.integer("num_heads", heads_); named != heads_)
+    throw Error(fmt::format("config: \"num_heads\" is {}, but expand · hidden_size / head_dim {}", named, heads_));
+  state_size_ = config.integer("state_size", 128);
+  groups_ = config.integer("n_groups", 1);
+  divided(heads_, "heads", groups_, "n_groups");
+}
 
-  void describe(Program& p) const override {
-    // z | x | B | C | dt = in_proj(u);   x | B | C = silu(conv(x | B | C))
-    const std::int64_t bc = groups_ * state_size_, conv_dim = d_in_ + 2 * bc;
-    const Value zxbcdt = in_proj_(p, p.x()), z = p.columns(zxbcdt, 0, {d_in_});
-    const Value xbc = conv_(p, p.columns(zxbcdt, d_in_, {conv_dim}), 0), x = p.columns(xbc, 0, {heads_, P_});
-    const Value B = p.columns(xbc, d_in_, {groups_, state_size_}), C = p.columns(xbc, d_in_ + bc, {groups_, state_size_});
-    // dt = clamp(softplus(dt + dt_bias)),   log α = −exp(A_log)·dt
-    const program::SoftplusClamp clamp{dt_bias_, dt_min_, dt_max_};
-    const Value dt = p.show("dt", p.apply(clamp, p.columns(zxbcdt, d_in_ + conv_dim, {heads_}), ValueType::exact));
-    const Value log_decay = p.combine(program::Gate{}, dt, p.constant(A_, {heads_}));
-    const Value v = p.combine(program::ScaleHeads{}, x, dt);
+void Mamba2Mixer::read_limit(const Config& config) {
+  const std::vector<double> limit = config.numbers("dt_limit");
+  if (limit.empty()) return;
+  if (limit.size() != 2 || limit[0] > limit[1]) throw Error("config: \"dt_limit\" must hold two numbers, the lesser first");
+  dt_min_ = static_cast<float>(limit[0]);
+  dt_max_ = static_cast<float>(limit[1]);
+}
 
-    // S_t = α_t S_{t-1} + B_tᵀ (dt_t x_t),   y_t = C_t S_t + D x_t
-    const Value o = remember(p, program::OuterProduct{.q = C, .k = B, .v = v, .log_decay = log_decay}, heads_, P_);
-    const Value read = p.with_axes(o, {d_in_});
-    p.reads.push_back(read);  // D x goes past the memory
-    const Value D = p.constant(D_, {D_.rows()});
-    const Value skip = D_per_channel_ ? p.combine(program::Gate{}, p.with_axes(x, {d_in_}), D)
-                                      : p.with_axes(p.combine(program::ScaleHeads{}, x, D), {d_in_});
-    Value y = p.combine(program::Add{}, read, skip);
-    // RMSNorm(y ⊙ silu(z)), or RMSNorm(y) ⊙ silu(z), over each of the G groups
-    if (norm_ && norm_before_gate_) y = group_norm(p, y);
-    p.show("output_gate", p.mean_of_heads(z, heads_, Activation::silu), true);
-    y = p.combine(program::Gate{Activation::silu}, y, z);
-    if (norm_ && !norm_before_gate_) y = group_norm(p, y);
-    p.readouts.push_back(p.show("readout", y));
-    p.result = out_proj_(p, y);
-  }
+/// Falcon-H1's: of u, and of each of the parts z, x, B, C, dt (spec §19.5).
+void Mamba2Mixer::read_factors(const Config& config, const WeightScope& weights) {
+  in_factor_ = static_cast<float>(config.number("in_factor", 1));
+  const std::vector<double> factors = config.numbers("part_factors");
+  if (factors.empty()) return;
+  if (factors.size() != 5) throw Error("config: \"ssm_multipliers\" must hold five numbers");
+  const std::int64_t bc = groups_ * state_size_;
+  std::vector<float> row;
+  const std::array<std::int64_t, 5> widths{d_in_, d_in_, bc, bc, heads_};
+  for (std::size_t part = 0; part < 5; ++part)
+    row.insert(row.end(), static_cast<std::size_t>(widths[part]), static_cast<float>(factors[part]));
+  part_factors_ = weights.constant(row);
+}
 
- private:
-  Value group_norm(Program& p, Value x) const {
-    const std::int64_t n = d_in_ / groups_;
-    const auto norm = [&](std::int64_t g) { return program::RmsNorm{.weight = norm_.slice(g * n, n), .group = n, .eps = eps_}; };
-    if (groups_ == 1) return p.apply(norm(0), x);
-    const Value y = p.value({d_in_});
-    for (std::int64_t g = 0; g < groups_; ++g) p.apply_into(p.columns(y, g * n, {n}), norm(g), p.columns(x, g * n, {n}));
-    return y;
-  }
+MixerLayout Mamba2Mixer::layout() const {
+  MixerLayout layout = single_state(heads_, state_size_, P_, {conv_.cache_shape()});
+  layout.decays = true;
+  return layout;
+}
 
-  std::int64_t d_in_, P_, heads_, state_size_, groups_;
-  Linear in_proj_, out_proj_;
-  Conv conv_;
-  ConstTensor A_, dt_bias_, D_, norm_;
-  bool D_per_channel_, norm_before_gate_;
-  float dt_min_ = 0, dt_max_ = std::numeric_limits<float>::infinity(), eps_;
-};
+void Mamba2Mixer::describe(Program& p) const {
+  // z | x | B | C | dt = in_proj(u);   x | B | C = silu(conv(x | B | C))
+  const std::int64_t bc = groups_ * state_size_, conv_dim = d_in_ + 2 * bc;
+  Value zxbcdt = in_proj_(p, scaled_input(p, in_factor_, in_proj_.weight.row_size()));
+  if (part_factors_) zxbcdt = p.combine(program::Gate{}, zxbcdt, p.constant(part_factors_, {p.width(zxbcdt)}));
+  const Value z = p.columns(zxbcdt, 0, {d_in_});
+  const Value xbc = conv_(p, p.columns(zxbcdt, d_in_, {conv_dim}), 0), x = p.columns(xbc, 0, {heads_, P_});
+  const Value B = p.columns(xbc, d_in_, {groups_, state_size_}), C = p.columns(xbc, d_in_ + bc, {groups_, state_size_});
+  // dt = clamp(softplus(dt + dt_bias)),   log α = −exp(A_log)·dt
+  const program::SoftplusClamp clamp{dt_bias_, dt_min_, dt_max_};
+  const Value dt = p.show("dt", p.apply(clamp, p.columns(zxbcdt, d_in_ + conv_dim, {heads_}), ValueType::exact));
+  const Value log_decay = p.combine(program::Gate{}, dt, p.constant(A_, {heads_}));
+  const Value v = p.combine(program::ScaleHeads{}, x, dt);
 
-}  // namespace
+  // S_t = α_t S_{t-1} + B_tᵀ (dt_t x_t),   y_t = C_t S_t + D x_t
+  const Value o = remember(p, program::OuterProduct{.q = C, .k = B, .v = v, .log_decay = log_decay}, heads_, P_);
+  const Value read = p.with_axes(o, {d_in_});
+  p.reads.push_back(read);  // D x goes past the memory
+  const Value D = p.constant(D_, {D_.rows()});
+  const Value skip = D_per_channel_ ? p.combine(program::Gate{}, p.with_axes(x, {d_in_}), D)
+                                    : p.with_axes(p.combine(program::ScaleHeads{}, x, D), {d_in_});
+  Value y = p.combine(program::Add{}, read, skip);
+  // RMSNorm(y ⊙ silu(z)), or RMSNorm(y) ⊙ silu(z), over each of the G groups
+  if (norm_ && norm_before_gate_) y = group_norm(p, y);
+  p.show("output_gate", p.mean_of_heads(z, heads_, Activation::silu), true);
+  y = p.combine(program::Gate{Activation::silu}, y, z);
+  if (norm_ && !norm_before_gate_) y = group_norm(p, y);
+  p.readouts.push_back(p.show("readout", y));
+  p.result = out_proj_(p, y);
+}
 
-std::unique_ptr<Mixer> make_mamba2(const MixerBuild& build) { return std::make_unique<Mamba2>(build); }
+Value Mamba2Mixer::group_norm(Program& p, Value x) const {
+  const std::int64_t n = d_in_ / groups_;
+  const auto norm = [&](std::int64_t g) { return program::RmsNorm{.weight = norm_.slice(g * n, n), .group = n, .eps = eps_}; };
+  if (groups_ == 1) return p.apply(norm(0), x);
+  const Value y = p.value({d_in_});
+  for (std::int64_t g = 0; g < groups_; ++g) p.apply_into(p.columns(y, g * n, {n}), norm(g), p.columns(x, g * n, {n}));
+  return y;
+}
+
+std::unique_ptr<Mixer> make_mamba2(const MixerBuild& build) { return std::make_unique<Mamba2Mixer>(build); }
 
 }  // namespace statescope

@@ -155,7 +155,7 @@ const ChannelRow& channel_row(std::string_view name);
 
 struct MixerRow {
   std::string_view name;    // also the model_type, where a family is made of this mixer alone
-  std::string_view memory;  // one of the four
+  std::string_view memory;  // what kind of memory it keeps: "gated delta rule", …
   std::vector<std::string_view> channels;
   std::unique_ptr<Mixer> (*build)(const MixerBuild&);
 };

@@ -120,6 +120,17 @@ QkvProjection::QkvProjection(const MixerBuild& build, std::int64_t default_heads
 }
 
 void QkvProjection::load_convolutions(const WeightScope& weights, ToldSize width, Activation qk_act) {
+  if (weights.has("conv1d.weight")) {
+    // One tensor over q | k | v, as Transformers saves Olmo-Hybrid again (spec §19.8).
+    const Conv all(weights, "conv1d", q_heads * K + k_heads * K + v_heads * V, width, qk_act);
+    std::int64_t begin = 0;
+    for (const auto& [conv, channels] : {std::pair{&q_conv, q_heads * K}, {&k_conv, k_heads * K}, {&v_conv, v_heads * V}}) {
+      *conv = all;
+      conv->weight = all.weight.slice(begin, channels);
+      begin += channels;
+    }
+    return;
+  }
   q_conv = Conv(weights, "q_conv1d", q_heads * K, width, qk_act);
   k_conv = Conv(weights, "k_conv1d", k_heads * K, width, qk_act);
   v_conv = Conv(weights, "v_conv1d", v_heads * V, width, Activation::silu);
@@ -139,6 +150,21 @@ QkvProjection::Qkv QkvProjection::operator()(Program& p, Value x) const {
           heads(q, q_heads, K),
           heads(k, k_heads, K),
           gate};
+}
+
+Value scaled_input(Program& p, float factor, std::int64_t hidden) {
+  if (factor == 1) return p.x();
+  const Value y = p.value({hidden});
+  p.apply_into(y, program::Times{factor}, p.x());
+  return y;
+}
+
+void multiply(Backend& backend, Workspace& workspace, Tensor x, float factor) {
+  if (factor == 1) return;
+  const Workspace::Mark mark(workspace);
+  const Tensor of_rows = workspace.tensor({x.rows(), 1}), heads = x.with_row({1, x.row_size()});
+  backend.fill(of_rows, factor);
+  backend.scale_heads(heads, heads, of_rows);
 }
 
 void leave_head_unread(const Context& ctx, Tensor read) {

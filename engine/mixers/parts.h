@@ -70,6 +70,11 @@ struct LowRank {
   Value operator()(Program& p, Value x, ValueType numbers = ValueType::rounded) const { return second(p, first(p, x, numbers), numbers); }
 };
 
+/// factor · x of the layer's input, `hidden` wide
+Value scaled_input(Program& p, float factor, std::int64_t hidden);
+/// x ← factor · x
+void multiply(Backend& backend, Workspace& workspace, Tensor x, float factor);
+
 /// Sets the part of an unread head of what the last product reads [T, heads · n] to 0.
 void leave_head_unread(const Context& ctx, Tensor read);
 /// The same, and all of it where the whole memory is unread: for mixers whose output comes from the memory alone.

@@ -1,5 +1,9 @@
-// Softmax attention: the Transformer, the attention layers of every hybrid, and MoBA block attention (spec §3.1, §4.8, §7).
+// Softmax attention: the Transformer, the attention layers of every hybrid, and MoBA block attention (spec §3.1, §4.8, §7, §19.4 to
+// §19.10).
 #include "engine/mixers/softmax_attention.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "engine/mixers/table.h"
 
@@ -12,22 +16,38 @@ SoftmaxAttentionMixer::SoftmaxAttentionMixer(const MixerBuild& build) {
   kv_heads_ = config.integer("num_kv_heads", heads_);
   divided(heads_, "num_heads", kv_heads_, "num_kv_heads");
   head_dim_ = config.has("head_dim") ? config.integer("head_dim") : divided(hidden_, "hidden_size", heads_, "num_heads");
-  require_pairs(head_dim_, "head_dim");
+  const bool positions = config.boolean("positions", true);
+  if (positions) require_pairs(head_dim_, "head_dim");
   const bool bias = config.boolean("qkv_bias", false);
   q_proj_ = Linear(build.weights, "q_proj", heads_ * head_dim_, hidden_, bias);
   k_proj_ = Linear(build.weights, "k_proj", kv_heads_ * head_dim_, hidden_, bias);
   v_proj_ = Linear(build.weights, "v_proj", kv_heads_ * head_dim_, hidden_, bias);
-  o_proj_ = Linear(build.weights, "o_proj", hidden_, heads_ * head_dim_);
-  if (config.boolean("qk_norm", false)) {
-    q_norm_ = build.weights.floats("q_norm.weight", {head_dim_});
-    k_norm_ = build.weights.floats("k_norm.weight", {head_dim_});
+  o_proj_ = Linear(build.weights, config.text("o_proj", "o_proj"), hidden_, heads_ * head_dim_, config.boolean("o_bias", false));
+  read_norms(build);
+  read_factors(config);
+  if (positions) {
+    rope_ = Rope(config.has("rope_theta") ? config : config.with("rope_theta", 10000.0), head_dim_, 1);
   }
-  // FLA's layer keeps its own 1e-5 here; only the SSE-SWA-MoBA stack passes norm_eps on (spec §1.2, §4.8).
-  qk_norm_eps_ = static_cast<float>(config.not_negative("qk_norm_eps", 1e-5));
-  rope_theta_ = config.positive("rope_theta", 10000.0);
   window_ = config.has("window_size") ? config.integer("window_size") : 0;
   moba_chunk_size_ = config.integer("moba_chunk_size", 0, 0);
   moba_topk_ = config.integer("moba_topk", 0, 0, 4096);
+}
+
+void SoftmaxAttentionMixer::read_norms(const MixerBuild& build) {
+  const Config& config = build.config;
+  // FLA's layer keeps its own 1e-5 here; the other families pass theirs on (spec §1.2, §4.8).
+  qk_norm_eps_ = static_cast<float>(config.not_negative("qk_norm_eps", 1e-5));
+  if (!config.boolean("qk_norm", false)) return;
+  const bool together = config.boolean("norms_all_heads", false);
+  q_norm_ = build.weights.floats(config.text("q_norm", "q_norm") + ".weight", {together ? heads_ * head_dim_ : head_dim_});
+  k_norm_ = build.weights.floats(config.text("k_norm", "k_norm") + ".weight", {together ? kv_heads_ * head_dim_ : head_dim_});
+}
+
+/// Scores are d^{-1/2} q·k whatever scale a config has: q carries the rest, and is shown with it.
+void SoftmaxAttentionMixer::read_factors(const Config& config) {
+  in_factor_ = static_cast<float>(config.number("in_factor", 1));
+  key_factor_ = static_cast<float>(config.number("key_factor", 1));
+  if (config.has("scale")) query_factor_ = static_cast<float>(config.number("scale") * std::sqrt(static_cast<double>(head_dim_)));
 }
 
 MixerLayout SoftmaxAttentionMixer::layout() const {
@@ -38,17 +58,21 @@ MixerLayout SoftmaxAttentionMixer::layout() const {
 }
 
 void SoftmaxAttentionMixer::describe(Program& p) const {
+  const auto times = [&](float factor, Value z) { return factor == 1 ? z : p.apply(program::Times{factor}, z); };
+  const Value x = scaled_input(p, in_factor_, hidden_);
   const auto heads = [&](const Linear& linear, std::int64_t count) {
-    return p.with_axes(linear(p, p.x(), ValueType::exact), {count, head_dim_});
+    return p.with_axes(linear(p, x, ValueType::exact), {count, head_dim_});
   };
   Value q = heads(q_proj_, heads_), k = heads(k_proj_, kv_heads_);
   const Value v = heads(v_proj_, kv_heads_);
-  if (q_norm_) {
-    q = p.apply(program::RmsNorm{.weight = q_norm_, .group = head_dim_, .eps = qk_norm_eps_}, q);
-    k = p.apply(program::RmsNorm{.weight = k_norm_, .group = head_dim_, .eps = qk_norm_eps_}, k);
+  q = times(query_factor_, normed(p, q, q_norm_));
+  k = times(key_factor_, normed(p, k, k_norm_));
+  if (rope_) {
+    q = (*rope_)(p, q);
+    k = (*rope_)(p, k);
   }
-  q = p.show("q", p.apply(program::Rope{rope_theta_, head_dim_}, q));
-  k = p.show("k", p.apply(program::Rope{rope_theta_, head_dim_}, k));
+  p.show("q", q);
+  p.show("k", k);
   p.show("v", v);
   p.append(k, v);
 
@@ -58,6 +82,15 @@ void SoftmaxAttentionMixer::describe(Program& p) const {
   const auto [o, selected] = p.attend(attention, heads_, head_dim_);
   if (selected) p.show("moba_selected", selected);
   p.result = o_proj_(p, p.show("readout", p.with_axes(o, {heads_ * head_dim_})));
+}
+
+/// Each head by itself, or all of a token together, as the weight is long.
+Value SoftmaxAttentionMixer::normed(Program& p, Value heads, ConstTensor weight) const {
+  if (!weight) return heads;
+  const program::RmsNorm norm{.weight = weight, .group = weight.rows(), .eps = qk_norm_eps_};
+  if (weight.rows() == head_dim_) return p.apply(norm, heads);
+  const Shape axes = p[heads].axes;
+  return p.with_axes(p.apply(norm, p.with_axes(heads, {p.width(heads)})), axes);
 }
 
 std::unique_ptr<Mixer> make_softmax_attention(const MixerBuild& build) { return std::make_unique<SoftmaxAttentionMixer>(build); }

@@ -15,9 +15,10 @@ namespace {
 constexpr std::string_view kOuterProduct = "decayed outer product";
 constexpr std::string_view kDeltaRule = "gated delta rule";
 constexpr std::string_view kAttention = "softmax attention";
+constexpr std::string_view kConvolution = "short convolution";
 
-const std::array<MixerRow, 13>& rows() {
-  static const std::array<MixerRow, 13> table{{
+const std::array<MixerRow, 15>& rows() {
+  static const std::array<MixerRow, 15> table{{
       {"transformer", kAttention, {"q", "k", "v", "moba_selected", "readout"}, make_softmax_attention},
       {"linear_attn", kOuterProduct, {"q", "k", "v", "readout"}, make_linear_attention},
       {"retnet",
@@ -46,11 +47,13 @@ const std::array<MixerRow, 13>& rows() {
        make_sse_swa},
       {"qwen_gated_deltanet", kDeltaRule, {"q", "k", "v", "log_decay", "beta", "output_gate", "readout"}, make_qwen_gated_deltanet},
       {"qwen_attention", kAttention, {"q", "k", "v", "output_gate", "readout"}, make_qwen_attention},
+      {"falcon_h1", kOuterProduct, {"q", "k", "v", "log_decay", "dt", "output_gate", "readout", "attention_readout"}, make_falcon_h1},
+      {"gated_convolution", kConvolution, {"written", "readout"}, make_gated_convolution},
   }};
   return table;
 }
 
-constexpr std::array<ChannelRow, 19> kChannels{{
+constexpr std::array<ChannelRow, 21> kChannels{{
     {"q", "[heads, K] or [shared | sparse, heads, K]", "1",
      "queries as the memory reads with them, before the factor K^{-1/2}; SSE: before gate and L2 norm (spec §3, §4.3)"},
     {"k", "[heads, K] or [shared | sparse, heads, K]", "1",
@@ -71,7 +74,9 @@ constexpr std::array<ChannelRow, 19> kChannels{{
      "mean over the head's channels of silu(g_t), g the output gate; Qwen attention: of σ(g_t) (spec §12.10)"},
     {"moba_selected", "[heads, topk − 1]", "index", "past blocks that a query attends to, −1 where fewer exist (spec §4.8)"},
     {"readout", "[H·V]", "1", "what was read, after norm and gate, before o_proj (spec §1.3)"},
-    {"mixer_out", "[D]", "1", "mixer output after its projection"},
+    {"attention_readout", "[H·V]", "1", "of a layer with two branches, what its attention read, before o_proj (spec §19.5)"},
+    {"written", "[D]", "1", "B ⊙ u, the gated input that a short convolution keeps (spec §19.10)"},
+    {"mixer_out", "[D]", "1", "what the mixer adds to the residual stream: its output after the projection (spec §1.3)"},
     {"moe_logits", "[E]", "1", "router of the expert layer (spec §8.1)"},
     {"moe_selected", "[k]", "index", "experts chosen (spec §8.1)"},
 }};

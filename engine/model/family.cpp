@@ -23,10 +23,29 @@ struct FamilyRow {
 };
 
 constexpr FamilyRow kFamilies[] = {
-    {"transformer", plan_fla}, {"linear_attn", plan_fla},    {"retnet", plan_fla},       {"gla", plan_fla},
-    {"delta_net", plan_fla},   {"gated_deltanet", plan_fla}, {"gsa", plan_fla},          {"mom", plan_fla},
-    {"sse", plan_fla},         {"sse_swa_moba", plan_fla},   {"mamba2", plan_mamba2},    {"qwen3_next", plan_qwen},
-    {"qwen3_5", plan_qwen},    {"qwen3_5_text", plan_qwen},  {"qwen3_5_moe", plan_qwen}, {"qwen3_5_moe_text", plan_qwen},
+    {"transformer", plan_fla},
+    {"linear_attn", plan_fla},
+    {"retnet", plan_fla},
+    {"gla", plan_fla},
+    {"delta_net", plan_fla},
+    {"gated_deltanet", plan_fla},
+    {"gsa", plan_fla},
+    {"mom", plan_fla},
+    {"sse", plan_fla},
+    {"sse_swa_moba", plan_fla},
+    {"mamba2", plan_mamba2},
+    {"qwen3_next", plan_qwen},
+    {"qwen3_5", plan_qwen},
+    {"qwen3_5_text", plan_qwen},
+    {"qwen3_5_moe", plan_qwen},
+    {"qwen3_5_moe_text", plan_qwen},
+    {"nemotron_h", plan_nemotron_h},
+    {"falcon_h1", plan_falcon_h1},
+    {"granitemoehybrid", plan_granite_hybrid},
+    {"bamba", plan_bamba},
+    {"olmo_hybrid", plan_olmo_hybrid},
+    {"lfm2", plan_lfm2},
+    {"lfm2_moe", plan_lfm2},
 };
 
 std::vector<StoredTensor>::iterator named(std::vector<StoredTensor>& tensors, const std::string& name) {
@@ -79,17 +98,22 @@ std::vector<StoredTensor> regular_tensors(const Checkpoint& checkpoint, Plan& pl
   if (plan.embeddings == "model.embeddings.weight" && rename(tensors, "model.embed_tokens.weight", plan.embeddings)) {
     plan.notes.push_back("legacy name model.embed_tokens");
   }
+  for (StoredTensor& tensor : tensors) {
+    const auto other = plan.other_names.find(tensor.name);
+    if (other != plan.other_names.end()) tensor.name = other->second;
+  }
   std::set<std::string> there;
   for (const StoredTensor& tensor : tensors) there.insert(tensor.name);
+  plan.tied |= plan.tied_where_no_head && !there.contains(plan.head);
   for (const LayerPlan& layer : plan.layers) {
-    if (layer.ffn != FfnKind::swiglu || plan.norm_offset != 0) continue;
+    if (layer.ffn != FfnKind::mlp || plan.norm_offset != 0) continue;
     // Before February 2025 gate and up were one matrix: the first I rows are the gate, the last I rows up.
     const std::string gate = layer.ffn_prefix + "gate_proj.weight", up = layer.ffn_prefix + "up_proj.weight";
     const auto fused = there.contains(gate) && !there.contains(up) ? named(tensors, gate) : tensors.end();
-    if (fused != tensors.end() && fused->shape.size() == 2 && fused->shape[0] == 2 * plan.intermediate && !fused->scales) {
+    if (fused != tensors.end() && fused->shape.size() == 2 && fused->shape[0] == 2 * layer.mlp.width && !fused->scales) {
       const StoredTensor both = *fused;
-      *fused = row_range(both, gate, 0, plan.intermediate);
-      tensors.push_back(row_range(both, up, plan.intermediate, plan.intermediate));
+      *fused = row_range(both, gate, 0, layer.mlp.width);
+      tensors.push_back(row_range(both, up, layer.mlp.width, layer.mlp.width));
       plan.notes.push_back(fmt::format("{} held gate and up in one matrix", gate));
     }
     // norm_first: the pre-norms lay inside the sublayers; linear attention's attn.norm is its output norm and stays.

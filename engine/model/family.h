@@ -2,35 +2,45 @@
 // §8, §15).
 #pragma once
 
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/config/config.h"
+#include "engine/model/ffn.h"
 
 namespace statescope {
 
-enum class FfnKind { none, swiglu, experts };
+enum class FfnKind { none, mlp, experts };
 
 struct LayerPlan {
-  std::string mixer;         // row of the mixer table
-  Config config;             // of this layer's mixer
-  std::string mixer_prefix;  // "model.layers.0.attn."
-  std::string mixer_norm;    // "model.layers.0.attn_norm.weight"
-  FfnKind ffn = FfnKind::swiglu;
+  std::string mixer;            // row of the mixer table; empty: the layer is an MLP or experts alone
+  Config config;                // of this layer's mixer
+  std::string mixer_prefix;     // "model.layers.0.attn."
+  std::string mixer_norm;       // "model.layers.0.attn_norm.weight"; empty: the mixer reads the residual stream as it is
+  std::string mixer_post_norm;  // of what the mixer puts out; empty: none
+  FfnKind ffn = FfnKind::mlp;
   std::string ffn_prefix;  // "model.layers.0.mlp."
-  std::string ffn_norm;    // "model.layers.0.mlp_norm.weight"
+  std::string ffn_norm;    // "model.layers.0.mlp_norm.weight"; as mixer_norm
+  std::string ffn_post_norm;
+  MlpPlan mlp;  // where ffn is that
+  std::shared_ptr<const ExpertsPlan> experts;
 };
 
 struct Plan {
   std::string family;  // model_type
-  std::int64_t hidden = 0, vocab = 0, intermediate = 0;
+  std::int64_t hidden = 0, vocab = 0;
   std::string embeddings, norm, head;
   float norm_eps = 1e-6f, ffn_norm_eps = 1e-6f;
-  float norm_offset = 0;  // 1: zero-centred norms
+  float norm_offset = 0;                                               // 1: zero-centred norms
+  float embedding_factor = 1, residual_factor = 1, logits_factor = 1;  // x = factor · embedding, x += factor · part(x), factor · head(x)
   bool tied = false;
+  bool tied_where_no_head = false;  // without a head in the files the embedding is the head, whatever the config says (spec §19.1)
   std::vector<LayerPlan> layers;
-  std::vector<std::string> notes;  // what was ignored or mended, one line each
+  std::map<std::string, std::string> other_names;  // under which a tensor may be stored, and what it is called here
+  std::vector<std::string> notes;                  // what was ignored or mended, one line each
 };
 
 /// Throws Error: unknown families are refused by name.

@@ -2,119 +2,177 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
+
+#include "engine/error.h"
+#include "engine/model/expert_choice.h"
 
 namespace statescope {
 namespace {
 
-struct SwiGluWeights {
-  ConstTensor gate, up, down;
+/// Two matrices that are stored as one.
+ConstTensor rows_of(ConstTensor whole, std::int64_t begin, std::int64_t rows, std::int64_t columns) {
+  const ConstTensor part = whole.columns(begin * columns, {rows * columns});
+  return {part.data, part.dtype, {rows, columns}};
+}
 
-  SwiGluWeights() = default;
-  SwiGluWeights(const WeightScope& weights, std::int64_t hidden, std::int64_t intermediate)
-      : gate(weights.matrix("gate_proj.weight", {intermediate, hidden})),
-        up(weights.matrix("up_proj.weight", {intermediate, hidden})),
-        down(weights.matrix("down_proj.weight", {hidden, intermediate})) {}
-  void into(Context& ctx, Tensor y, ConstTensor x) const {
-    ctx.backend.swiglu(ctx.residual ? ctx.residual : y, x, gate, up, down, ctx.workspace, ctx.norm, ctx.residual);
+class MlpWeights {
+ public:
+  MlpWeights() = default;
+  MlpWeights(const WeightScope& weights, std::int64_t hidden, const MlpPlan& plan) : gate_factor_(plan.gate_factor), factor_(plan.factor) {
+    const std::int64_t width = plan.width;
+    if (plan.gate_within_up) {
+      const ConstTensor both = weights.matrix(plan.up + ".weight", {2 * width, hidden});
+      if (both.scales)
+        throw Error(fmt::format("tensor {}.weight: gate and up in one matrix in FP8 is not supported", weights.full(plan.up)));
+      gate_.weight = both.slice(0, width);
+      up_.weight = both.slice(width, width);
+    } else {
+      if (!plan.gate.empty()) gate_ = Linear(weights, plan.gate, width, hidden, plan.biases);
+      up_ = Linear(weights, plan.up, width, hidden, plan.biases);
+    }
+    down_ = Linear(weights, plan.down, hidden, width, plan.biases);
   }
+  /// Expert e of packed matrices, up [E, (2·)I, D] with the gate's rows first and down [E, D, I].
+  MlpWeights(ConstTensor up, ConstTensor down, std::int64_t e, std::int64_t hidden, const MlpPlan& plan) {
+    const std::int64_t width = plan.width;
+    const ConstTensor up_e = up.slice(e, 1);
+    if (!plan.gate.empty()) gate_.weight = rows_of(up_e, 0, width, hidden);
+    up_.weight = rows_of(up_e, plan.gate.empty() ? 0 : width, width, hidden);
+    down_.weight = rows_of(down.slice(e, 1), 0, hidden, width);
+  }
+
+  bool is_swiglu() const { return gate_ && !up_.bias && gate_factor_ == 1 && factor_ == 1; }
+
+  void into(Context& ctx, Tensor y, ConstTensor x) const {
+    if (is_swiglu()) {
+      ctx.backend.swiglu(ctx.residual ? ctx.residual : y, x, gate_.weight, up_.weight, down_.weight, ctx.workspace, ctx.norm, ctx.residual);
+      return;
+    }
+    const Workspace::Mark mark(ctx.workspace);
+    const Tensor h = ctx.workspace.tensor({x.rows(), up_.out()}, ctx.activation_type());
+    up_.into(ctx, h, x);
+    if (gate_) {
+      // y = factor · down( up x ⊙ silu(gate_factor · gate x) )
+      const Tensor g = gate_(ctx, x);
+      multiply(ctx.backend, ctx.workspace, g, gate_factor_);
+      ctx.backend.gate(h, h, g, Activation::silu);
+    } else {
+      // y = factor · down( relu(up x)² )
+      ctx.backend.gate(h, h, h, Activation::relu);
+    }
+    down_.into(ctx, y, h);
+    multiply(ctx.backend, ctx.workspace, y, factor_);
+  }
+
+ private:
+  Linear gate_, up_, down_;
+  float gate_factor_ = 1, factor_ = 1;
 };
 
-class SwiGlu final : public Ffn {
+class Mlp final : public Ffn {
  public:
-  explicit SwiGlu(SwiGluWeights weights) : weights_(weights) {}
-  bool folds_norm() const override { return true; }
+  explicit Mlp(MlpWeights weights) : weights_(weights) {}
+  bool folds_norm() const override { return weights_.is_swiglu(); }
   void forward(Context& ctx, ConstTensor x, Tensor y) const override { weights_.into(ctx, y, x); }
 
  private:
-  SwiGluWeights weights_;
+  MlpWeights weights_;
 };
+
+/// The first of these names that the file has; else the first.
+const std::string& name_there(const WeightScope& weights, const std::vector<std::string>& names) {
+  const auto found = std::ranges::find_if(names, [&](const std::string& name) { return weights.has(name + ".weight"); });
+  return found == names.end() ? names.front() : *found;
+}
 
 class Experts final : public Ffn {
  public:
-  Experts(const WeightScope& weights, const Config& config) {
-    hidden_ = config.integer("hidden_size");
-    count_ = config.integer("num_experts", 512, 1, 1'000'000);
-    topk_ = config.integer("num_experts_per_tok", 10, 1, count_);
-    renormalise_ = config.boolean("norm_topk_prob", true);
-    const std::int64_t width = config.integer("moe_intermediate_size", 512);
-    router_ = Linear(weights, "gate", count_, hidden_);
-    if (weights.has("experts.gate_up_proj")) {
-      unpack(weights, width);
-    } else {
-      for (std::int64_t e = 0; e < count_; ++e) experts_.emplace_back(weights.scope(fmt::format("experts.{}.", e)), hidden_, width);
+  Experts(const WeightScope& weights, std::int64_t hidden, const ExpertsPlan& plan)
+      : plan_(plan), hidden_(hidden), width_(plan.latent > 0 ? plan.latent : hidden) {
+    router_ = Linear(weights, name_there(weights, plan.router), plan.count, hidden);
+    if (!plan.correction.empty()) correction_ = weights.host(plan.correction, {plan.count});
+    load_experts(weights);
+    if (plan.latent > 0) {
+      into_latent_ = Linear(weights, "fc1_latent_proj", plan.latent, hidden);
+      out_of_latent_ = Linear(weights, "fc2_latent_proj", hidden, plan.latent);
     }
-    shared_ = SwiGluWeights(weights.scope("shared_expert."), hidden_, config.integer("shared_expert_intermediate_size", 512));
-    shared_gate_ = Linear(weights, "shared_expert_gate", 1, hidden_);
+    if (!plan.shared.empty()) shared_ = MlpWeights(weights.scope(plan.shared), hidden, plan.shared_expert);
+    if (!plan.shared_gate.empty()) shared_gate_ = Linear(weights, plan.shared_gate, 1, hidden);
   }
 
   void forward(Context& ctx, ConstTensor x, Tensor y) const override {
     Backend& backend = ctx.backend;
-    const std::int64_t T = ctx.tokens;
-    // router: softmax over all experts, the top k of it, renormalised if the config says so
-    Tensor logits = router_.exact(ctx, x), probability = ctx.tensor({count_});
-    Tensor ids = ctx.workspace.tensor({T, topk_}, DType::i32);
-    backend.softmax(probability, logits);
-    backend.top_k(ids, probability);
-    ctx.emit("moe_logits", logits);
-    ctx.emit("moe_selected", ids);
-    if (renormalise_) backend.renormalise(probability, probability, ids);
+    const ExpertChoice choice = chosen_experts(ctx, router_.exact(ctx, x), plan_, correction_);
+    shared_part(ctx, x, y);
+    if (plan_.latent == 0) return add_experts(ctx, choice, x, y);
+    const Tensor sum = ctx.activation({width_}), projected = ctx.activation({hidden_});
+    backend.fill(sum, 0);
+    add_experts(ctx, choice, into_latent_(ctx, x), sum);
+    out_of_latent_.into(ctx, projected, sum);
+    backend.add(y, y, projected);
+  }
 
-    // σ(shared_expert_gate · x) · SwiGLU_shared(x)
-    Tensor shared_gate = shared_gate_.exact(ctx, x), shared = ctx.activation({1, hidden_});
-    backend.activate(shared_gate, shared_gate, Activation::sigmoid);
+ private:
+  void load_experts(const WeightScope& weights) {
+    const auto packed = std::ranges::find_if(plan_.packed, [&](const auto& names) { return weights.has(names.first); });
+    if (packed == plan_.packed.end() && !plan_.one_by_one.empty()) {
+      for (std::int64_t e = 0; e < plan_.count; ++e)
+        experts_.emplace_back(weights.scope(fmt::format(fmt::runtime(plan_.one_by_one), e)), width_, plan_.expert);
+      return;
+    }
+    const auto& [up_name, down_name] = packed == plan_.packed.end() ? plan_.packed.front() : *packed;
+    const std::int64_t width = plan_.expert.width, both = plan_.expert.gate.empty() ? width : 2 * width;
+    const ConstTensor up = weights.matrix(up_name, {plan_.count, both, width_});
+    const ConstTensor down = weights.matrix(down_name, {plan_.count, width_, width});
+    for (std::int64_t e = 0; e < plan_.count; ++e) experts_.emplace_back(up, down, e, width_, plan_.expert);
+  }
+
+  /// y = σ(shared_gate x) · MLP_shared(x), or without such a gate, or 0
+  void shared_part(Context& ctx, ConstTensor x, Tensor y) const {
+    if (plan_.shared.empty()) return ctx.backend.fill(y, 0);
+    if (!shared_gate_) return shared_.into(ctx, y, x);
+    const Tensor gate = shared_gate_.exact(ctx, x), shared = ctx.activation({1, hidden_});
+    ctx.backend.activate(gate, gate, Activation::sigmoid);
     shared_.into(ctx, shared.with_row({hidden_}), x);
-    backend.scale_heads(y.with_row({1, hidden_}), shared, shared_gate);
+    ctx.backend.scale_heads(y.with_row({1, hidden_}), shared, gate);
+  }
 
-    // Σ_e w_e · SwiGLU_e(x), each expert over its own tokens
-    std::vector<std::int32_t> host_ids(static_cast<std::size_t>(T * topk_));
-    Tensor host(host_ids.data(), DType::i32, ids.shape);
-    backend.download(host, ids);
+  /// y += Σ_e w_e · MLP_e(x), each expert over its own tokens
+  void add_experts(Context& ctx, const ExpertChoice& choice, ConstTensor x, Tensor y) const {
+    Backend& backend = ctx.backend;
     PartitionOrder order;
-    order_by_partition(order, host, ctx.cu_seqlens(), count_);
+    order_by_partition(order, choice.host_ids(), ctx.cu_seqlens(), plan_.count);
     for (std::size_t r = 0; r < order.run.size(); ++r) {
       const Workspace::Mark mark(ctx.workspace);
       const std::int32_t e = order.run[r], begin = order.cu_seqlens[r], n = order.cu_seqlens[r + 1] - begin;
       const std::int32_t* tokens = order.token.data() + begin;
-      Tensor x_e = ctx.workspace.tensor({n, hidden_}, x.dtype), y_e = ctx.workspace.tensor({n, hidden_}, x.dtype),
+      Tensor x_e = ctx.workspace.tensor({n, width_}, x.dtype), y_e = ctx.workspace.tensor({n, width_}, x.dtype),
              w = ctx.workspace.tensor({n, 1});
       backend.gather_rows(x_e, x, tokens);
-      backend.gather_rows(w, probability.columns(e, {1}), tokens);
+      backend.gather_rows(w, choice.weights.columns(e, {1}), tokens);
       experts_[static_cast<std::size_t>(e)].into(ctx, y_e, x_e);
       backend.scatter_add_rows(y, y_e, tokens, Tensor(w.data, DType::f32, {n}));
     }
   }
 
- private:
-  /// experts.gate_up_proj [E, 2·I, D] (gate rows first), experts.down_proj [E, D, I]
-  void unpack(const WeightScope& weights, std::int64_t width) {
-    const ConstTensor gate_up = weights.matrix("experts.gate_up_proj", {count_, 2 * width, hidden_});
-    const ConstTensor down = weights.matrix("experts.down_proj", {count_, hidden_, width});
-    auto matrix = [](ConstTensor part, std::int64_t rows, std::int64_t columns) {
-      return ConstTensor(part.data, part.dtype, {rows, columns});
-    };
-    for (std::int64_t e = 0; e < count_; ++e) {
-      SwiGluWeights expert;
-      expert.gate = matrix(gate_up.slice(e, 1), width, hidden_);
-      expert.up = matrix(gate_up.slice(e, 1).columns(width * hidden_, {width, hidden_}), width, hidden_);
-      expert.down = matrix(down.slice(e, 1), hidden_, width);
-      experts_.push_back(expert);
-    }
-  }
-
-  std::int64_t hidden_, count_, topk_;
-  bool renormalise_;
-  Linear router_, shared_gate_;
-  std::vector<SwiGluWeights> experts_;
-  SwiGluWeights shared_;
+  ExpertsPlan plan_;
+  std::int64_t hidden_, width_;
+  Linear router_, shared_gate_, into_latent_, out_of_latent_;
+  std::vector<float> correction_;
+  std::vector<MlpWeights> experts_;
+  MlpWeights shared_;
 };
 
 }  // namespace
 
-std::unique_ptr<Ffn> make_swiglu(const WeightScope& weights, std::int64_t hidden, std::int64_t intermediate) {
-  return std::make_unique<SwiGlu>(SwiGluWeights(weights, hidden, intermediate));
+std::unique_ptr<Ffn> make_mlp(const WeightScope& weights, std::int64_t hidden, const MlpPlan& plan) {
+  return std::make_unique<Mlp>(MlpWeights(weights, hidden, plan));
 }
 
-std::unique_ptr<Ffn> make_experts(const WeightScope& weights, const Config& config) { return std::make_unique<Experts>(weights, config); }
+std::unique_ptr<Ffn> make_experts(const WeightScope& weights, std::int64_t hidden, const ExpertsPlan& plan) {
+  return std::make_unique<Experts>(weights, hidden, plan);
+}
 
 }  // namespace statescope

@@ -1,4 +1,4 @@
-// What stands between mixers: the SwiGLU MLP (spec §1.4) and the expert layers of Qwen3-Next (spec §8.1).
+// What stands between mixers: MLPs with and without a gate (spec §1.4, §19.4) and layers of experts (spec §8.1, §19.4, §19.6, §19.10).
 #pragma once
 
 #include <memory>
@@ -6,6 +6,36 @@
 #include "engine/mixers/parts.h"
 
 namespace statescope {
+
+/// An MLP: down(up x ⊙ silu(gate x)), or without a gate down(relu(up x)²).
+struct MlpPlan {
+  std::int64_t width = 0;
+  std::string gate = "gate_proj", up = "up_proj", down = "down_proj";  // names of its matrices; no gate: empty
+  bool gate_within_up = false;                                         // `up` has the rows of the gate, then those of up
+  bool biases = false;
+  float gate_factor = 1, factor = 1;  // of gate x, and of what comes out
+};
+
+/// Σ_e w_e · MLP_e(x) over the chosen experts e, and perhaps an expert that all tokens share.
+struct ExpertsPlan {
+  std::int64_t count = 0, chosen = 0;
+  MlpPlan expert;
+  std::string one_by_one = "experts.{}.";  // what stands before the names of an expert's matrices; empty: they are packed
+  /// Names of the packed matrices, up (with the gate's rows first, if there is one) and down; those count that are there.
+  std::vector<std::pair<std::string, std::string>> packed{{"experts.gate_up_proj", "experts.down_proj"}};
+  std::vector<std::string> router{"gate"};  // likewise
+
+  bool sigmoid = false;                        // scores are σ(router x), each for itself, instead of a softmax over all
+  std::string correction;                      // name of a bias of the scores that only chooses; empty: none
+  std::int64_t groups = 1, chosen_groups = 1;  // experts come from the groups whose two best scores have the largest sums
+  bool renormalise = true;                     // the weights of the chosen are divided by their sum + renormalise_eps
+  float renormalise_eps = 0, factor = 1;
+
+  std::int64_t latent = 0;  // width of what the experts read and write, projected from and to the model's; 0: the model's own
+  std::string shared;       // what stands before the names of the shared expert; empty: there is none
+  MlpPlan shared_expert;
+  std::string shared_gate;  // name of the matrix whose σ weighs it; empty: weight 1
+};
 
 class Ffn {
  public:
@@ -16,10 +46,7 @@ class Ffn {
   virtual void forward(Context& ctx, ConstTensor x, Tensor y) const = 0;
 };
 
-/// y = (silu(x · gateᵀ) ⊙ (x · upᵀ)) · downᵀ, tensors gate_proj, up_proj, down_proj.
-std::unique_ptr<Ffn> make_swiglu(const WeightScope& weights, std::int64_t hidden, std::int64_t intermediate);
-
-/// Σ_e w_e · SwiGLU_e(x) + σ(shared_expert_gate · x) · SwiGLU_shared(x): separate or packed experts.
-std::unique_ptr<Ffn> make_experts(const WeightScope& weights, const Config& config);
+std::unique_ptr<Ffn> make_mlp(const WeightScope& weights, std::int64_t hidden, const MlpPlan& plan);
+std::unique_ptr<Ffn> make_experts(const WeightScope& weights, std::int64_t hidden, const ExpertsPlan& plan);
 
 }  // namespace statescope

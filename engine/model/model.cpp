@@ -49,17 +49,20 @@ Stack::Stack(const Plan& plan, Weights& weights) {
   embeddings = weights.matrix(plan.embeddings, {plan.vocab, plan.hidden});
   norm = weights.floats(plan.norm, {plan.hidden});
   const bool shared_head = plan.tied && !weights.has(plan.head);
+  const auto norm_named = [&](const std::string& name) { return name.empty() ? ConstTensor{} : weights.floats(name, {plan.hidden}); };
   head = shared_head ? embeddings : weights.matrix(plan.head, {plan.vocab, plan.hidden});
   for (std::size_t i = 0; i < plan.layers.size(); ++i) {
     const LayerPlan& layer = plan.layers[i];
     Block block;
-    block.mixer_norm = weights.floats(layer.mixer_norm, {plan.hidden});
-    block.mixer = mixer_row(layer.mixer).build({layer.config, WeightScope(weights, layer.mixer_prefix), static_cast<std::int64_t>(i)});
-    block.layout = block.mixer->layout();
+    if (!layer.mixer.empty()) {
+      block.mixer_norms = {norm_named(layer.mixer_norm), norm_named(layer.mixer_post_norm)};
+      block.mixer = mixer_row(layer.mixer).build({layer.config, WeightScope(weights, layer.mixer_prefix), static_cast<std::int64_t>(i)});
+      block.layout = block.mixer->layout();
+    }
     const WeightScope ffn(weights, layer.ffn_prefix);
-    if (layer.ffn == FfnKind::swiglu) block.ffn = make_swiglu(ffn, plan.hidden, plan.intermediate);
-    if (layer.ffn == FfnKind::experts) block.ffn = make_experts(ffn, layer.config);
-    if (block.ffn) block.ffn_norm = weights.floats(layer.ffn_norm, {plan.hidden});
+    if (layer.ffn == FfnKind::mlp) block.ffn = make_mlp(ffn, plan.hidden, layer.mlp);
+    if (layer.ffn == FfnKind::experts) block.ffn = make_experts(ffn, plan.hidden, *layer.experts);
+    if (block.ffn) block.ffn_norms = {norm_named(layer.ffn_norm), norm_named(layer.ffn_post_norm)};
     blocks.push_back(std::move(block));
   }
 }
@@ -108,6 +111,16 @@ Model::Model(std::shared_ptr<const Loaded> loaded, std::shared_ptr<Backend> back
       workspace_(*backend_),
       steps_(*backend_) {}
 
+namespace {
+
+std::string_view memory_of(const Model& model, std::int64_t layer) {
+  if (model.mixer(layer) == nullptr) return "no memory";
+  const std::string_view own = model.layout(layer).memory_kind;
+  return own.empty() ? mixer_row(model.plan().layers[static_cast<std::size_t>(layer)].mixer).memory : own;
+}
+
+}  // namespace
+
 ModelInfo Model::info() const {
   ModelInfo info;
   info.name = checkpoint().name;
@@ -120,8 +133,8 @@ ModelInfo Model::info() const {
   for (std::size_t i = 0; i < stack_.blocks.size(); ++i) {
     const MixerLayout& layout = stack_.blocks[i].layout;
     LayerInfo layer;
-    layer.mixer = plan_.layers[i].mixer;
-    layer.memory = layout.memory_kind.empty() ? mixer_row(layer.mixer).memory : layout.memory_kind;
+    layer.mixer = plan_.layers[i].mixer.empty() ? (plan_.layers[i].ffn == FfnKind::experts ? "experts" : "mlp") : plan_.layers[i].mixer;
+    layer.memory = memory_of(*this, static_cast<std::int64_t>(i));
     layer.slot_names = layout.slot_names;
     layer.partitions = layout.partitions;
     layer.has_shared_slot = layout.has_shared_slot;
@@ -170,8 +183,9 @@ void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const 
                     Observer* observer) {
   check_ids(ids);
   if (ids.empty()) return;
-  // x = embeddings[token]
+  // x = embedding_factor · embeddings[token]
   backend_->embed(hidden, stack_.embeddings, ids.data());
+  multiply(*backend_, workspace_, hidden, plan_.embedding_factor);
   const auto tokens = static_cast<std::int64_t>(ids.size());
   const std::int64_t unwanted = observer ? 0 : tokens - std::min(options.outputs.value_or(tokens), tokens);
   const auto read = [&](Observer* shown) {
@@ -203,6 +217,15 @@ void Model::blocks_without_outputs(ModelState& state, const ForwardOptions& opti
   blocks(last, layers(), state, state.position + unwanted, rest, x.slice(unwanted, wanted), nullptr);
 }
 
+/// Whether a part with these norms may add to the residual stream what it puts out, as it is.
+bool Model::adds_itself(const Stack::Block::Norms& norms) const { return norms.before && !norms.after && plan_.residual_factor == 1; }
+
+/// y, what a part has put out, becomes what it adds to the residual stream: factor · y, or factor · RMSNorm(y).
+void Model::finish_part(Tensor y, const Stack::Block::Norms& norms, float eps) {
+  if (norms.after) norm(y, y, norms.after, eps);
+  multiply(*backend_, workspace_, y, plan_.residual_factor);
+}
+
 /// x [T, D], of the tokens from `position` on, through the blocks [first, end)
 void Model::blocks(std::int64_t first, std::int64_t end, ModelState& state, std::int64_t position, const ForwardOptions& options, Tensor x,
                    Observer* observer) {
@@ -212,17 +235,20 @@ void Model::blocks(std::int64_t first, std::int64_t end, ModelState& state, std:
   const Tensor normed = workspace_.tensor(x.shape, type), y = workspace_.tensor(x.shape, type);
   const bool folds = backend_->folds_norms(tokens);
   bool added = true;  // what the part before has written is in x
-  // x += y where it is not there yet;   what a part reads: RMSNorm(x), or x itself and, in its context, the norm that it applies
-  const auto enter = [&](Context& ctx, ConstTensor weight, float eps, bool part_folds) -> ConstTensor {
-    const bool folded = folds && part_folds;
+  // x += y where it is not there yet;   what a part reads: x, or RMSNorm(x), or x itself and, in its context, the norm that it applies
+  const auto enter = [&](Context& ctx, const Stack::Block::Norms& norms, float eps, bool part_folds) -> ConstTensor {
+    const bool folded = folds && part_folds && adds_itself(norms);
+    ctx.norm = {};
+    ctx.residual = {};
     if (folded) {
       if (!added) backend_->add(x, x, y);
-      ctx.norm = {.group = plan_.hidden, .weight = weight, .eps = eps, .offset = plan_.norm_offset, .gate = {}};
+      ctx.norm = {.group = plan_.hidden, .weight = norms.before, .eps = eps, .offset = plan_.norm_offset, .gate = {}};
       ctx.residual = x;
+    } else if (norms.before) {
+      added ? norm(normed, x, norms.before, eps) : backend_->add_rms_norm(normed, x, y, norms.before, eps, plan_.norm_offset);
     } else {
-      added ? norm(normed, x, weight, eps) : backend_->add_rms_norm(normed, x, y, weight, eps, plan_.norm_offset);
-      ctx.norm = {};
-      ctx.residual = {};
+      if (!added) backend_->add(x, x, y);
+      backend_->copy(normed, x);
     }
     added = folded;
     return folded ? ConstTensor(x) : normed;
@@ -236,19 +262,26 @@ void Model::blocks(std::int64_t first, std::int64_t end, ModelState& state, std:
     ctx.prompt_length = options.prompt_length;
     ctx.chunk_size = options.chunk_size;
     if (!options.rules.empty()) ctx.rules = &options.rules[i];
-    // x += mixer_i( RMSNorm(x; attn_norm_i) )
-    const ConstTensor mixer_in = enter(ctx, block.mixer_norm, plan_.norm_eps, block.mixer->folds_norm());
     std::optional<LayerSink> sink;
-    if (observer) {
+    const auto show_layer = [&] {
+      if (!observer || sink) return;
       observer->residual(layer, x);
       ctx.channels = &sink.emplace(*observer, layer);
+    };
+    if (block.mixer) {
+      // x += mixer_i( RMSNorm(x; attn_norm_i) )
+      const ConstTensor mixer_in = enter(ctx, block.mixer_norms, plan_.norm_eps, block.mixer->folds_norm());
+      show_layer();
+      block.mixer->forward(ctx, mixer_in, state.layers[i], y);
+      finish_part(y, block.mixer_norms, plan_.norm_eps);
+      ctx.emit("mixer_out", y);
     }
-    block.mixer->forward(ctx, mixer_in, state.layers[i], y);
-    ctx.emit("mixer_out", y);
     if (!block.ffn) continue;
     // x += mlp_i( RMSNorm(x; mlp_norm_i) )
-    const ConstTensor ffn_in = enter(ctx, block.ffn_norm, plan_.ffn_norm_eps, block.ffn->folds_norm());
+    const ConstTensor ffn_in = enter(ctx, block.ffn_norms, plan_.ffn_norm_eps, block.ffn->folds_norm());
+    show_layer();
     block.ffn->forward(ctx, ffn_in, y);
+    finish_part(y, block.ffn_norms, plan_.ffn_norm_eps);
   }
   if (!added) backend_->add(x, x, y);
   if (observer) observer->residual(layers(), x);
@@ -265,6 +298,7 @@ void Model::logits(Tensor logits, ConstTensor hidden) {
     norm(normed, hidden, stack_.norm, plan_.norm_eps);
     backend_->linear(logits, normed, stack_.head);
   }
+  multiply(*backend_, workspace_, logits, plan_.logits_factor);
   require_whole_files();
 }
 
@@ -275,9 +309,9 @@ void Model::require_whole_files() const {
 
 void Model::replay(std::int64_t layer, MixerState& state, ConstTensor residual, std::int64_t position, const ForwardOptions& options,
                    ChannelSink* channels) {
-  if (residual.rows() == 0) return;
-  const Workspace::Mark mark(workspace_);
   const Stack::Block& block = stack_.blocks[static_cast<std::size_t>(layer)];
+  if (residual.rows() == 0 || !block.mixer) return;
+  const Workspace::Mark mark(workspace_);
   Context ctx(*backend_, workspace_, residual.rows());
   ctx.position = position;
   ctx.prompt_length = options.prompt_length;
@@ -286,8 +320,10 @@ void Model::replay(std::int64_t layer, MixerState& state, ConstTensor residual, 
   ctx.channels = channels;
   ctx.state_only = !channels || !channels->wants_all();
   const Tensor normed = ctx.activation({plan_.hidden}), y = ctx.state_only ? Tensor{} : ctx.activation({plan_.hidden});
-  norm(normed, residual, block.mixer_norm, plan_.norm_eps);
+  const ConstTensor before = block.mixer_norms.before;
+  before ? norm(normed, residual, before, plan_.norm_eps) : backend_->copy(normed, residual);
   block.mixer->forward(ctx, normed, state, y);
+  if (y) finish_part(y, block.mixer_norms, plan_.norm_eps);
   if (y) ctx.emit("mixer_out", y);
   require_whole_files();
 }

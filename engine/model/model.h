@@ -36,9 +36,13 @@ struct ForwardOptions {
 /// A model's weights in their places.
 struct Stack {
   struct Block {
-    std::unique_ptr<Mixer> mixer;
+    /// RMSNorm before and after one of the two parts; absent: none.
+    struct Norms {
+      ConstTensor before, after;
+    };
+    std::unique_ptr<Mixer> mixer;  // null: none
     MixerLayout layout;
-    ConstTensor mixer_norm, ffn_norm;
+    Norms mixer_norms, ffn_norms;
     std::unique_ptr<Ffn> ffn;  // null: none
   };
   ConstTensor embeddings, norm, head;
@@ -66,7 +70,8 @@ class Model {
   const Checkpoint& checkpoint() const { return *loaded_->checkpoint; }
   const std::shared_ptr<const Checkpoint>& checkpoint_ptr() const { return loaded_->checkpoint; }
   Backend& backend() const { return *backend_; }
-  const Mixer& mixer(std::int64_t layer) const { return *stack_.blocks[static_cast<std::size_t>(layer)].mixer; }
+  /// Null for a layer that is an MLP or experts alone.
+  const Mixer* mixer(std::int64_t layer) const { return stack_.blocks[static_cast<std::size_t>(layer)].mixer.get(); }
   const MixerLayout& layout(std::int64_t layer) const { return stack_.blocks[static_cast<std::size_t>(layer)].layout; }
   /// What was passed over or mended on the way from the files to the model, a sentence each: the checkpoint's notes, then the plan's.
   const std::vector<std::string>& notes() const { return plan_.notes; }
@@ -106,6 +111,8 @@ class Model {
   Model(std::shared_ptr<const Loaded> loaded, std::shared_ptr<Backend> backend);
   void require_whole_files() const;
   void norm(Tensor y, ConstTensor x, ConstTensor weight, float eps);
+  bool adds_itself(const Stack::Block::Norms& norms) const;
+  void finish_part(Tensor y, const Stack::Block::Norms& norms, float eps);
   void blocks(std::int64_t first, std::int64_t end, ModelState& state, std::int64_t position, const ForwardOptions& options, Tensor x,
               Observer* observer);
   void blocks_without_outputs(ModelState& state, const ForwardOptions& options, Tensor x, std::int64_t unwanted);

@@ -17,6 +17,7 @@ void for_each_mixer(Work work) {
     const Plan plan = plan_model(Config(model.config));
     std::set<std::string> seen;
     for (std::size_t layer = 0; layer < plan.layers.size(); ++layer) {
+      if (plan.layers[layer].mixer.empty()) continue;
       if (!seen.insert(plan.layers[layer].mixer + plan.layers[layer].config.raw().dump()).second) continue;
       INFO(model.name << ", layer " << layer);
       MixerRig rig(checkpoint, static_cast<std::int64_t>(layer));
@@ -94,7 +95,7 @@ TEST_CASE("contract: the state has the layout's shapes, and starts at zero") {
     for (std::size_t m = 0; m < state.memory.size(); ++m) CHECK(state.memory[m].shape == layout.memory[m].shape);
     for (std::size_t c = 0; c < state.conv_caches.size(); ++c) CHECK(state.conv_caches[c].shape == layout.conv_caches[c]);
     for (float value : values_of(state.everything)) REQUIRE(value == 0);
-    CHECK((layout.kv_heads > 0 || !layout.memory.empty()));
+    CHECK((layout.kv_heads > 0 || !layout.memory.empty() || !layout.conv_caches.empty()));
     CHECK(layout.slot_names.size() == (layout.memory.empty() ? 0 : static_cast<std::size_t>(layout.memory[0].shape[0])));
     if (layout.partitions > 0) CHECK(layout.memory[0].shape[0] == layout.partitions + (layout.has_shared_slot ? 1 : 0));
     const Pass pass = rig.read(rig.some_input(3));

@@ -92,6 +92,12 @@ void compare_states(Case& c, const ModelState& state, std::int64_t tokens) {
       const std::int64_t slots = layout.memory[0].shape[0];
       places = {{"recurrent_shared", {0, 0, 1}}, {"recurrent", {0, 1, slots - 1}}};
     }
+    // Where a window of inputs is all that a layer keeps.
+    if (const StoredTensor* window = c.io.find(fmt::format("layers.{}.state.conv.t{}", layer, tokens))) {
+      INFO("window of layer " << layer << " after " << tokens << " tokens");
+      const Tensor kept = state.layers[static_cast<std::size_t>(layer)].conv_caches.at(0);
+      CHECK(relative_error(host_copy(c.model->backend(), kept), floats(*window)) < kTolerance);
+    }
     for (const auto& [name, place] : places) {
       const StoredTensor* expected = c.io.find(fmt::format("layers.{}.state.{}.t{}", layer, name, tokens));
       if (!expected) continue;
@@ -116,6 +122,7 @@ void compare_recording(Case& c, Recording& seen) {
     compare("residual", "hidden", layer + 1);
     for (const char* same : {"log_decay", "beta", "dt", "moe_logits", "mixer_out"}) compare(same, same, layer);
     if (c.model->plan().family != "sse_swa_moba" || c.model->layout(layer).memory.empty()) compare("readout", "pre_o_proj", layer);
+    compare("attention_readout", "pre_o_proj_attention", layer);
     compare("partition_logits", "route_logits", layer);
     compare("partition_gate", "route_probs", layer);
     compare("head_gate_q", "sla_gate_q", layer);

@@ -9,9 +9,21 @@ constexpr std::int64_t kMaxLayers = 10'000;  // of num_hidden_layers
 
 /// The families of flash-linear-attention (spec §1, §7).
 Plan plan_fla(const Config& config, const std::string& family);
-/// Mamba-2 as flash-linear-attention stores it (spec §3.9).
+/// Mamba-2 in the layouts of flash-linear-attention and of Transformers (spec §3.9, §19.3).
 Plan plan_mamba2(const Config& config, const std::string& family);
 /// Qwen3-Next and Qwen3.5, bare or within the wrapper of a model for pictures too (spec §8.1, §8.2).
 Plan plan_qwen(const Config& outer, const std::string& family);
+
+/// Nemotron-H: a layer is Mamba-2, attention, an MLP or experts (spec §19.4).
+Plan plan_nemotron_h(const Config& config, const std::string& family);
+/// Falcon-H1, whose layers have Mamba-2 and attention side by side (spec §19.5).
+Plan plan_falcon_h1(const Config& config, const std::string& family);
+/// Granite 4.0-H and Bamba: layers of Mamba-2 or attention, each with an MLP (spec §19.6, §19.7).
+Plan plan_granite_hybrid(const Config& config, const std::string& family);
+Plan plan_bamba(const Config& config, const std::string& family);
+/// Olmo-Hybrid: gated delta rule and softmax attention (spec §19.8).
+Plan plan_olmo_hybrid(const Config& config, const std::string& family);
+/// LFM2 and LFM2-MoE: gated short convolutions and softmax attention (spec §19.10).
+Plan plan_lfm2(const Config& config, const std::string& family);
 
 }  // namespace statescope

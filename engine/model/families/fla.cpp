@@ -104,7 +104,7 @@ Plan plan_fla(const Config& stored, const std::string& family) {
   plan.family = family;
   plan.hidden = config.integer("hidden_size");
   plan.vocab = config.integer("vocab_size", 32000);
-  plan.intermediate = swiglu_width(config, plan.hidden, family == "retnet" ? 2 : 4);
+  const std::int64_t width = swiglu_width(config, plan.hidden, family == "retnet" ? 2 : 4);
   plan.embeddings = "model.embeddings.weight";
   plan.norm = "model.norm.weight";
   plan.head = "lm_head.weight";
@@ -117,9 +117,9 @@ Plan plan_fla(const Config& stored, const std::string& family) {
                            .config = config,
                            .mixer_prefix = prefix + "attn.",
                            .mixer_norm = prefix + "attn_norm.weight",
-                           .ffn = FfnKind::swiglu,
                            .ffn_prefix = prefix + "mlp.",
-                           .ffn_norm = prefix + "mlp_norm.weight"});
+                           .ffn_norm = prefix + "mlp_norm.weight",
+                           .mlp = {.width = width}});
   }
   if (family == "sse_swa_moba") {
     plan_sse_swa_moba(config, plan);

@@ -19,6 +19,17 @@ void require_text_model(const Config& config, std::string_view family) {
   if (bare(inner) != bare(family)) throw Error(fmt::format("config: a text model of type {} within {}", shown(inner), family));
 }
 
+ExpertsPlan experts_of(const Config& config) {
+  ExpertsPlan plan{.count = config.integer("num_experts", 512, 1, 1'000'000)};
+  plan.chosen = config.integer("num_experts_per_tok", 10, 1, plan.count);
+  plan.expert.width = config.integer("moe_intermediate_size", 512);
+  plan.renormalise = config.boolean("norm_topk_prob", true);
+  plan.shared = "shared_expert.";
+  plan.shared_expert.width = config.integer("shared_expert_intermediate_size", 512);
+  plan.shared_gate = "shared_expert_gate";
+  return plan;
+}
+
 }  // namespace
 
 Plan plan_qwen(const Config& outer, const std::string& family) {
@@ -32,7 +43,6 @@ Plan plan_qwen(const Config& outer, const std::string& family) {
   plan.family = family;
   plan.hidden = config.integer("hidden_size");
   plan.vocab = config.integer("vocab_size", next ? 151936 : 248320);
-  plan.intermediate = config.integer("intermediate_size", next ? 5632 : 12288);
   const std::string root = outer.has("text_config") ? "model.language_model." : "model.";
   plan.embeddings = root + "embed_tokens.weight";
   plan.norm = root + "norm.weight";
@@ -52,6 +62,8 @@ Plan plan_qwen(const Config& outer, const std::string& family) {
     if (type == "linear_attention" || type == "full_attention") continue;
     throw Error(fmt::format("config: \"layer_types\" holds {}, expected linear_attention or full_attention", shown(type)));
   }
+  const MlpPlan mlp{.width = config.integer("intermediate_size", next ? 5632 : 12288)};
+  const auto of_experts = moe ? std::make_shared<const ExpertsPlan>(experts_of(config)) : nullptr;
   const Config layer_config = config.with("fused_projections", next);
   const std::int64_t interval = config.integer("full_attention_interval", 4), sparse_step = config.integer("decoder_sparse_step", 1);
   const std::vector<std::int64_t> dense = config.integers("mlp_only_layers");
@@ -63,9 +75,11 @@ Plan plan_qwen(const Config& outer, const std::string& family) {
                            .config = layer_config,
                            .mixer_prefix = prefix + (full ? "self_attn." : "linear_attn."),
                            .mixer_norm = prefix + "input_layernorm.weight",
-                           .ffn = experts ? FfnKind::experts : FfnKind::swiglu,
+                           .ffn = experts ? FfnKind::experts : FfnKind::mlp,
                            .ffn_prefix = prefix + "mlp.",
-                           .ffn_norm = prefix + "post_attention_layernorm.weight"});
+                           .ffn_norm = prefix + "post_attention_layernorm.weight",
+                           .mlp = mlp,
+                           .experts = of_experts});
   }
   return plan;
 }

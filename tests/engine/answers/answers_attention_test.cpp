@@ -30,7 +30,9 @@ struct Window {
 /// What a token's value was multiplied with before it was written, [T]: Mamba-2's dt, the write gate of SLA on GDN.
 std::vector<float> gates_of(Evidence& evidence, std::int64_t layer, std::int64_t head, std::int64_t heads) {
   const std::string& mixer = evidence.layer(layer).mixer;
-  const ChannelRows* rows = evidence.channel(layer, mixer == "mamba2" ? "dt" : mixer == "gated_deltanet" ? "head_gate_k" : "");
+  const ChannelRows* rows = evidence.channel(layer, mixer == "mamba2" || mixer == "falcon_h1" ? "dt"
+                                                    : mixer == "gated_deltanet"               ? "head_gate_k"
+                                                                                              : "");
   std::vector<float> gates(kTokens, 1);
   for (std::size_t t = 0; rows && t < gates.size(); ++t)
     gates[t] = rows->values[t * static_cast<std::size_t>(rows->shape[0]) + static_cast<std::size_t>(head * rows->shape[0] / heads)];
@@ -39,9 +41,11 @@ std::vector<float> gates_of(Evidence& evidence, std::int64_t layer, std::int64_t
 
 /// Mamba-2's D, [H] of a layer; empty where it is not one number a head.
 std::vector<float> skips_of(const Evidence& evidence, std::int64_t layer, std::int64_t heads) {
-  const std::string end = "layers." + std::to_string(layer) + ".mixer.D";
+  const std::string begin = "layers." + std::to_string(layer) + ".";
   for (const StoredTensor& tensor : evidence.checkpoint().tensors) {
-    if (tensor.name.ends_with(end) && tensor.size() == heads) return {floats(tensor).begin(), floats(tensor).end()};
+    const bool is_D = tensor.name.ends_with(".mixer.D") || tensor.name.ends_with(".mamba.D");
+    if (is_D && tensor.name.find(begin) != tensor.name.npos && tensor.size() == heads)
+      return {floats(tensor).begin(), floats(tensor).end()};
   }
   return {};
 }

@@ -22,13 +22,24 @@ std::string complaint(const json& config) {
   return "";
 }
 
-/// One small config of each family.
-std::vector<json> families() {
+/// One small config of each family of flash-linear-attention and of Qwen's.
+std::vector<json> plain_families() {
   std::vector<json> all;
   for (const char* family :
        {"transformer", "linear_attn", "retnet", "gla", "delta_net", "gated_deltanet", "gsa", "mom", "mamba2", "sse", "sse_swa_moba"})
     all.push_back(small_config(family));
   for (const char* family : {"qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"}) all.push_back(qwen_config(family));
+  return all;
+}
+
+/// The same of all families: of hybrids too, which have switches and factors of their own.
+std::vector<json> families() {
+  std::vector<json> all = plain_families();
+  for (const char* family : {"bamba", "falcon_h1"}) all.push_back(mamba_hybrid_config(family));
+  all.push_back(mamba_hybrid_config("granitemoehybrid", {{"shared_intermediate_size", 20}}));
+  all.push_back(nemotron_config("ME*-"));
+  all.push_back(olmo_config());
+  for (const char* family : {"lfm2", "lfm2_moe"}) all.push_back(lfm2_config(family));
   return all;
 }
 
@@ -50,7 +61,7 @@ TEST_CASE("config keys: switches of other families are refused unless they do no
     const char* key;
     json neutral, other;
   };
-  for (const json& config : families()) {
+  for (const json& config : plain_families()) {
     INFO(config["model_type"]);
     for (const auto& [key, neutral, other] : std::vector<Switch>{{"mlp_bias", false, true},
                                                                  {"logit_scale", 1.0, 0.5},
@@ -153,7 +164,8 @@ std::vector<std::pair<std::string, json>> mutations(const json& config, const st
     REQUIRE(rule);
     if (rule->use != KeyUse::computed) continue;
     if (value.is_object()) {
-      for (const auto& [name, inner] : mutations(value, where + "." + key, key + ".")) all.push_back({name, with(config, {{key, inner}})});
+      const std::string inside = key.starts_with("rope_") ? "rope" : where + "." + key;
+      for (const auto& [name, inner] : mutations(value, inside, key + ".")) all.push_back({name, with(config, {{key, inner}})});
     } else if (const std::optional<json> other = changed(value)) {
       all.push_back({prefix + key, with(config, {{key, *other}})});
     }
@@ -169,11 +181,15 @@ TEST_CASE("config keys: a changed number or switch is refused, or changes what i
     const Editable whole(small.config);
     const std::vector<float> truth = logits_of(*whole.model(), ids);
     const auto type = small.config["model_type"].get<std::string>();
-    for (const auto& [key, config] : mutations(small.config, type)) {
+    const bool dense_granite = type == "granitemoehybrid" && !small.config.contains("num_local_experts");
+    for (const auto& [key, config] :
+         mutations(small.config, small.config.contains("layer_norm_epsilon") && type == "mamba2" ? "mamba2_hf" : type)) {
       INFO(small.name << ": another " << key);
       if (key == "tie_feature_map_qk") continue;                         // a map without weights has nothing to tie
       if (key == "norm_q") continue;                                     // the norm of each head's output takes out what scales its query
       if (key == "intermediate_size" && type == "qwen3_next") continue;  // all layers have experts
+      if (key == "intermediate_size" && dense_granite) continue;         // its MLP has a key of its own
+      if (key == "mamba_expand" && small.config.contains("mamba_d_ssm")) continue;  // which says the width instead
       std::vector<float> found;
       try {
         found = logits_of(*Editable(*whole.checkpoint()).set(config).model(), ids);
@@ -187,10 +203,33 @@ TEST_CASE("config keys: a changed number or switch is refused, or changes what i
 
 TEST_CASE("config keys: released configs open, or are refused by the name of what is not supported") {
   const json configs = json::parse(std::ifstream(from_source("tests/golden/configs/released.json")));
-  const std::vector<std::string> open{"qwen3_5_vl",       "qwen3_5_vl_tied",       "qwen3_5_vl_bf16",   "qwen3_5_moe",
-                                      "qwen3_5_moe_text", "qwen3_5_text_prefixed", "rope_dynamic",      "rope_linear_v4",
-                                      "rope_llama3",      "rope_longrope",         "rope_proportional", "rope_yarn",
-                                      "rope_yarn_both",   "rope_yarn_next",        "rope_yarn_vl"};
+  const std::vector<std::string> open{"qwen3_5_vl",
+                                      "qwen3_5_vl_tied",
+                                      "qwen3_5_vl_bf16",
+                                      "qwen3_5_moe",
+                                      "qwen3_5_moe_text",
+                                      "qwen3_5_text_prefixed",
+                                      "rope_dynamic",
+                                      "rope_linear_v4",
+                                      "rope_llama3",
+                                      "rope_longrope",
+                                      "rope_proportional",
+                                      "rope_yarn",
+                                      "rope_yarn_both",
+                                      "rope_yarn_next",
+                                      "rope_yarn_vl",
+                                      "bamba",
+                                      "falcon_h1",
+                                      "falcon_h1_mup",
+                                      "fp8_modelopt",
+                                      "granitemoehybrid",
+                                      "lfm2",
+                                      "lfm2_moe",
+                                      "mamba2_hf",
+                                      "nemotron_h",
+                                      "nemotron_h_groups",
+                                      "nvfp4_modelopt",
+                                      "olmo_hybrid"};
   for (const std::string& name : open) CHECK(configs.contains(name));
   for (const auto& [name, text] : configs.items()) {
     INFO(name);
@@ -201,12 +240,12 @@ TEST_CASE("config keys: released configs open, or are refused by the name of wha
     } catch (const Error& error) {
       said = error.what();
     }
-    if (std::ranges::find(open, name) != open.end()) CHECK(said.empty());
+    const bool opens = std::ranges::find(open, name) != open.end();
+    if (opens) CHECK(said == "");
     const std::string type = config.text("model_type");
     const bool planned = type.starts_with("qwen3") || name == "linear_attn_performer";  // its feature map is refused by its mixer
-    if (planned) continue;
-    const bool named =
-        contains(said, type) || contains(said, "layout of Transformers") || contains(said, "row_sparse") || contains(said, "attn_pattern");
+    if (planned || opens) continue;
+    const bool named = contains(said, type) || contains(said, "row_sparse") || contains(said, "attn_pattern");
     CHECK(named);
   }
 }

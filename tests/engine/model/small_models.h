@@ -57,6 +57,53 @@ inline json qwen_config(const std::string& model_type, const json& changes = jso
   return with(config, changes);
 }
 
+/// A hybrid of Mamba-2 in Transformers' keys, with sizes that are no multiple of anything.
+inline json mamba_hybrid_config(const std::string& model_type, const json& changes = json::object()) {
+  const json config{{"model_type", model_type}, {"vocab_size", 97},         {"hidden_size", 64},   {"num_hidden_layers", 2},
+                    {"intermediate_size", 24},  {"num_attention_heads", 4}, {"mamba_n_heads", 8},  {"mamba_d_head", 16},
+                    {"num_key_value_heads", 2}, {"mamba_d_state", 12},      {"mamba_n_groups", 2}, {"mamba_expand", 2}};
+  return with(config, changes);
+}
+
+inline json nemotron_config(const std::string& pattern, const json& changes = json::object()) {
+  const json config{{"model_type", "nemotron_h"},
+                    {"vocab_size", 97},
+                    {"hidden_size", 64},
+                    {"hybrid_override_pattern", pattern},
+                    {"mamba_num_heads", 6},
+                    {"mamba_head_dim", 12},
+                    {"ssm_state_size", 10},
+                    {"n_groups", 2},
+                    {"num_attention_heads", 4},
+                    {"num_key_value_heads", 2},
+                    {"head_dim", 12},
+                    {"intermediate_size", 24},
+                    {"n_routed_experts", 8},
+                    {"num_experts_per_tok", 3},
+                    {"moe_intermediate_size", 12},
+                    {"moe_shared_expert_intermediate_size", 20}};
+  return with(config, changes);
+}
+
+inline json olmo_config(const json& changes = json::object()) {
+  const json config{{"model_type", "olmo_hybrid"},
+                    {"vocab_size", 97},
+                    {"hidden_size", 64},
+                    {"num_hidden_layers", 2},
+                    {"intermediate_size", 24},
+                    {"num_attention_heads", 4},
+                    {"layer_types", {"linear_attention", "full_attention"}}};
+  return with(config, changes);
+}
+
+inline json lfm2_config(const std::string& model_type, const json& changes = json::object()) {
+  const json config{
+      {"model_type", model_type}, {"vocab_size", 97},         {"hidden_size", 64},        {"num_hidden_layers", 2},
+      {"intermediate_size", 13},  {"num_attention_heads", 4}, {"num_key_value_heads", 2}, {"layer_types", {"conv", "full_attention"}}};
+  const json experts{{"num_dense_layers", 1}, {"num_experts", 5}, {"num_experts_per_tok", 2}, {"moe_intermediate_size", 12}};
+  return with(config, with(model_type == "lfm2_moe" ? experts : json{{"block_multiple_of", 8}}, changes));
+}
+
 struct SmallModel {
   std::string name;
   json config;
@@ -153,6 +200,53 @@ inline std::vector<SmallModel> small_models() {
                                                                    {"attn", with(moba, {{"full_layers", {2}}, {"qkv_bias", true}})}}))},
       {"qwen3_next", qwen_config("qwen3_next")},
       {"qwen3_5", qwen_config("qwen3_5_text")},
+      {"mamba2 of Transformers", small_config("mamba2", {{"num_heads", 8},
+                                                         {"head_dim", 16},
+                                                         {"state_size", 12},
+                                                         {"n_groups", 4},
+                                                         {"time_step_limit", {0.1, 0.9}},
+                                                         {"layer_norm_epsilon", 1e-5},
+                                                         {"use_bias", true}})},
+      {"nemotron_h", nemotron_config("M*-E", {{"use_bias", true}, {"attention_bias", true}})},
+      {"nemotron_h, a latent for the experts, groups of them",
+       nemotron_config("M*-E", {{"moe_latent_size", 20}, {"n_group", 4}, {"topk_group", 2}, {"routed_scaling_factor", 2.5}})},
+      {"bamba", mamba_hybrid_config("bamba", {{"attn_layer_indices", {1}}, {"mlp_bias", true}, {"mamba_proj_bias", true}})},
+      {"granitemoehybrid", mamba_hybrid_config("granitemoehybrid", {{"layer_types", {"mamba", "attention"}},
+                                                                    {"num_local_experts", 5},
+                                                                    {"num_experts_per_tok", 2},
+                                                                    {"shared_intermediate_size", 20},
+                                                                    {"embedding_multiplier", 3.0},
+                                                                    {"residual_multiplier", 0.22},
+                                                                    {"attention_multiplier", 0.09},
+                                                                    {"logits_scaling", 4.0}})},
+      {"granitemoehybrid dense, rope", mamba_hybrid_config("granitemoehybrid", {{"layer_types", {"linear_attention", "full_attention"}},
+                                                                                {"shared_intermediate_size", 20},
+                                                                                {"position_embedding_type", "rope"}})},
+      {"falcon_h1", mamba_hybrid_config("falcon_h1", {{"mamba_d_ssm", 96},
+                                                      {"mamba_n_heads", 6},
+                                                      {"ssm_multipliers", {0.7, 0.5, 0.6, 0.8, 0.4}},
+                                                      {"ssm_in_multiplier", 1.3},
+                                                      {"ssm_out_multiplier", 0.7},
+                                                      {"attention_in_multiplier", 1.1},
+                                                      {"attention_out_multiplier", 0.9},
+                                                      {"key_multiplier", 0.5},
+                                                      {"mlp_multipliers", {0.8, 0.6}},
+                                                      {"embedding_multiplier", 1.7},
+                                                      {"lm_head_multiplier", 0.3}})},
+      {"falcon_h1, norm before the gate, biases", mamba_hybrid_config("falcon_h1", {{"mamba_rms_norm", true},
+                                                                                    {"mamba_norm_before_gate", true},
+                                                                                    {"ssm_multipliers", {0.7, 0.5, 0.6, 0.8, 0.4}},
+                                                                                    {"mamba_proj_bias", true},
+                                                                                    {"projectors_bias", true},
+                                                                                    {"mlp_bias", true}})},
+      {"olmo_hybrid", olmo_config({{"rope_parameters", {{"rope_theta", nullptr}}}})},
+      {"olmo_hybrid, grouped values, rope", olmo_config({{"linear_num_key_heads", 2},
+                                                         {"linear_key_head_dim", 10},
+                                                         {"linear_value_head_dim", 14},
+                                                         {"linear_allow_neg_eigval", false},
+                                                         {"rope_parameters", {{"rope_theta", 500.0}}}})},
+      {"lfm2", lfm2_config("lfm2", {{"conv_bias", true}, {"conv_L_cache", 4}})},
+      {"lfm2_moe", lfm2_config("lfm2_moe")},
   };
 }
 

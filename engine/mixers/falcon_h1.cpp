@@ -1,0 +1,52 @@
+// Falcon-H1: Mamba-2 and softmax attention side by side on one normed input (spec §19.5).
+#include "engine/mixers/mamba2.h"
+#include "engine/mixers/softmax_attention.h"
+#include "engine/mixers/table.h"
+
+namespace statescope {
+namespace {
+
+class FalconH1 final : public DescribedMixer {
+ public:
+  explicit FalconH1(const MixerBuild& build) : FalconH1(build, build.config.object("mamba"), build.config.object("attention")) {}
+  FalconH1(const MixerBuild& build, const Config& mamba, const Config& attention)
+      : mamba_({mamba, build.weights.scope("mamba."), build.layer}),
+        attention_({attention, build.weights.scope("self_attn."), build.layer}),
+        mamba_factor_(static_cast<float>(build.config.number("mamba_factor", 1))),
+        attention_factor_(static_cast<float>(build.config.number("attention_factor", 1))) {}
+
+  MixerLayout layout() const override {
+    MixerLayout layout = mamba_.layout();
+    const MixerLayout attention = attention_.layout();
+    layout.kv_heads = attention.kv_heads;
+    layout.key_dim = attention.key_dim;
+    layout.value_dim = attention.value_dim;
+    return layout;
+  }
+
+  void describe(Program& p) const override {
+    // y = ssm_out_multiplier · mamba(u) + attention_out_multiplier · attention(u)
+    mamba_.describe(p);
+    Value y = p.result;
+    if (mamba_factor_ != 1) y = p.apply(program::Times{mamba_factor_}, y);
+    // The channels of this layer are those of its Mamba branch; of the other, what it reads.
+    std::vector<program::Channel> channels = std::exchange(p.channels, {});
+    attention_.describe(p);
+    for (const program::Channel& channel : p.channels) {
+      if (channel.name == "readout") channels.push_back({"attention_readout", channel.value});
+    }
+    p.channels = std::move(channels);
+    p.result = p.combine(program::Add{attention_factor_}, y, p.result);
+  }
+
+ private:
+  Mamba2Mixer mamba_;
+  SoftmaxAttentionMixer attention_;
+  float mamba_factor_, attention_factor_;
+};
+
+}  // namespace
+
+std::unique_ptr<Mixer> make_falcon_h1(const MixerBuild& build) { return std::make_unique<FalconH1>(build); }
+
+}  // namespace statescope

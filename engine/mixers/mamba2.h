@@ -1,0 +1,30 @@
+// Mamba-2 as a part: by itself (its row of the table) and as one branch of Falcon-H1.
+#pragma once
+
+#include <limits>
+
+#include "engine/mixers/described.h"
+
+namespace statescope {
+
+class Mamba2Mixer final : public DescribedMixer {
+ public:
+  explicit Mamba2Mixer(const MixerBuild& build);
+  MixerLayout layout() const override;
+  void describe(Program& p) const override;
+
+ private:
+  void read_sizes(const Config& config, std::int64_t hidden);
+  void read_limit(const Config& config);
+  void read_factors(const Config& config, const WeightScope& weights);
+  Value group_norm(Program& p, Value x) const;
+
+  std::int64_t d_in_, P_, heads_, state_size_, groups_;
+  Linear in_proj_, out_proj_;
+  Conv conv_;
+  ConstTensor A_, dt_bias_, D_, norm_, part_factors_;
+  bool D_per_channel_, norm_before_gate_;
+  float dt_min_ = 0, dt_max_ = std::numeric_limits<float>::infinity(), eps_, in_factor_ = 1;
+};
+
+}  // namespace statescope

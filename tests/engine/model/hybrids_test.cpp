@@ -1,0 +1,69 @@
+// The plans of hybrids: what their configs may say, and other names of the same tensors.
+#include "engine/error.h"
+#include "tests/catch.h"
+#include "tests/engine/model/small_models.h"
+
+namespace statescope::test::hybrids_test {
+namespace {
+
+/// "" where a model of this config may be planned.
+std::string complaint(const json& config) {
+  try {
+    plan_model(Config(config));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("hybrids: what a config of one may not say is refused by name") {
+  const auto refused = [](const json& config, const std::string& part) {
+    const std::string text = complaint(config);
+    INFO(text);
+    CHECK(text.find(part) != text.npos);
+  };
+  refused(nemotron_config("MXM"), "\"hybrid_override_pattern\" holds \"X\"");
+  refused(nemotron_config("ME", {{"n_group", 4}, {"topk_group", 1}}), "\"num_experts_per_tok\" is 3");
+  refused(nemotron_config("M", {{"mlp_hidden_act", "silu"}}), "\"mlp_hidden_act\" is \"silu\"");
+  refused(mamba_hybrid_config("bamba", {{"mamba_d_head", 24}}), "\"mamba_d_head\" is 24");
+  refused(mamba_hybrid_config("bamba", {{"attn_layer_indices", {2}}}), "names layer 2");
+  refused(mamba_hybrid_config("granitemoehybrid", {{"shared_intermediate_size", 20}, {"layer_types", {"mamba"}}}), "\"layer_types\" has 1");
+  refused(mamba_hybrid_config("falcon_h1", {{"mlp_multipliers", {1.0}}}), "\"mlp_multipliers\" must hold two");
+  refused(lfm2_config("lfm2", {{"layer_types", {"conv", "mamba"}}}), "\"layer_types\" holds");
+  refused(olmo_config({{"surprise", 1}}), "\"surprise\" is 1");
+}
+
+TEST_CASE("hybrids: the names of files saved again are read as those of the releases") {
+  const json config = olmo_config();
+  Editable renamed(config);
+  renamed.rename("0.attention_layer_norm", "0.input_layernorm").rename("0.feedforward_layer_norm", "0.post_attention_layernorm");
+  const std::vector<std::int32_t> ids = some_ids(9);
+  CHECK(logits_of(*renamed.model(), ids) == logits_of(*Editable(config).model(), ids));
+}
+
+TEST_CASE("hybrids: a missing head is the embedding, whatever the config says") {
+  Editable tied(mamba_hybrid_config("bamba"));
+  tied.erase("lm_head.weight");
+  CHECK(tied.model()->plan().tied);
+}
+
+TEST_CASE("hybrids: a layer of experts alone has no mixer and no memory") {
+  const auto model = Editable(nemotron_config("EM-")).model();
+  CHECK(model->mixer(0) == nullptr);
+  CHECK(model->info().layers[0].memory == "no memory");
+  CHECK(model->info().layers[0].mixer == "experts");
+  CHECK(model->info().layers[2].mixer == "mlp");
+  const std::vector<std::int32_t> ids = some_ids(20);
+  const std::vector<float> together = logits_of(*model, ids);
+  std::vector<float> one_by_one;
+  ModelState state = model->start();
+  for (const std::int32_t id : ids) {
+    const std::vector<float> next = read_logits(*model, state, {&id, 1}, {.chunk_size = 0, .prompt_length = 20});
+    one_by_one.insert(one_by_one.end(), next.begin(), next.end());
+  }
+  for (std::size_t i = 0; i < together.size(); ++i) REQUIRE(one_by_one[i] == Approx(together[i]).margin(1e-4));
+}
+
+}  // namespace statescope::test::hybrids_test
