@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <ranges>
 #include <set>
+#include <utility>
 
 #include "engine/checkpoint/passed_over.h"
 #include "engine/config/names.h"
@@ -111,9 +112,10 @@ std::vector<StoredTensor> regular_tensors(const Checkpoint& checkpoint, Plan& pl
     const std::string gate = layer.ffn_prefix + "gate_proj.weight", up = layer.ffn_prefix + "up_proj.weight";
     const auto fused = there.contains(gate) && !there.contains(up) ? named(tensors, gate) : tensors.end();
     if (fused != tensors.end() && fused->shape.size() == 2 && fused->shape[0] == 2 * layer.mlp.width && !fused->scales) {
-      const StoredTensor both = *fused;
-      *fused = row_range(both, gate, 0, layer.mlp.width);
-      tensors.push_back(row_range(both, up, layer.mlp.width, layer.mlp.width));
+      StoredTensor gate_rows = row_range(*fused, gate, 0, layer.mlp.width);
+      StoredTensor up_rows = row_range(*fused, up, layer.mlp.width, layer.mlp.width);
+      *fused = std::move(gate_rows);
+      tensors.push_back(std::move(up_rows));
       plan.notes.push_back(fmt::format("{} held gate and up in one matrix", gate));
     }
     // norm_first: the pre-norms lay inside the sublayers; linear attention's attn.norm is its output norm and stays.

@@ -96,7 +96,7 @@ void compare(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backe
 }
 
 bool chooses(const SmallModel& small) {
-  constexpr const char* families[] = {"gla row-sparse", "mom", "sse", "qwen3_next"};
+  constexpr const char* families[] = {"gla row-sparse", "mom", "sse", "qwen3_next", "nemotron_h", "granitemoehybrid", "lfm2_moe"};
   return std::any_of(std::begin(families), std::end(families), [&](const char* family) { return small.name.starts_with(family); });
 }
 
