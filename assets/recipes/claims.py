@@ -24,7 +24,8 @@ REPOSITORY = ASSETS.parent
 
 COUNTS = ("none", "one", "two", "three", "four", "five")
 
-# What is said, and whether a cell shows it: of differences paired by seed, of one training against the range of a family's, of shares themselves.
+# What is said, and whether a cell shows it: of differences paired by seed, of one training against the range of a family's, of how far apart
+# the seeds of two families lie, of shares themselves.
 PAIRED = {
     "above": lambda cell: cell.low > 0,
     "below": lambda cell: cell.high < 0,
@@ -34,10 +35,16 @@ PAIRED = {
 WITHIN = {
     "within": lambda cell: min(cell.other.values()) <= min(cell.one.values()) and max(cell.one.values()) <= max(cell.other.values()),
     "below all": lambda cell: max(cell.one.values()) < min(cell.other.values()),
+    "above all": lambda cell: min(cell.one.values()) > max(cell.other.values()),
+}
+SPREAD = {
+    "steady": lambda cell: cell.spread("one") <= 2 * cell.spread("other"),
+    "unsteady": lambda cell: cell.spread("one") > 2 * cell.spread("other"),
 }
 DIRECTIONS = {
     **PAIRED,
     **WITHIN,
+    **SPREAD,
     "at most": lambda cell: 100 * max(cell.one.values()) <= cell.most,
     "range": lambda cell: True,  # from what to what the trainings go; nothing is compared
 }
@@ -97,9 +104,16 @@ class Cell:
     def among_differences(self, chosen):
         return COUNTS[sum(chosen(points(x)) for x in self.differences)]
 
+    def spread(self, side):
+        """From the least to the most over seeds"""
+        shares = getattr(self, side).values()
+        return max(shares) - min(shares)
+
     def shares(self, side, which):
-        """(side, "") → "15 and 23"; "range" → "7 to 63"; "shipped" → "63"; "rest", the others' range → "7 to 28" """
+        """(side, "") → "15 and 23"; "range" → "7 to 63"; "spread" → "56"; "shipped" → "63"; "rest", the others' range → "7 to 28" """
         by_seed = getattr(self, side)
+        if which == "spread":
+            return percent(self.spread(side))
         if which == "":
             return listed([percent(share) for share in by_seed.values()])
         if which == "shipped":
@@ -119,7 +133,7 @@ NUMBERS = {
     "others": lambda cell: COUNTS[len(cell.seeds) - 1],
     "lower": lambda cell: COUNTS[sum(share < max(cell.one.values()) for share in cell.other.values())],
     **{f"{side}{which}": lambda cell, side=side, which=which: cell.shares(side, which.strip())
-       for side in ("one", "other") for which in ("", " range", " shipped", " rest")},
+       for side in ("one", "other") for which in ("", " range", " spread", " shipped", " rest")},
 }
 
 

@@ -1,9 +1,9 @@
 """Ships the median seed of each family: python3 ship.py --zoo zoo --task mqar --statescope ../../build/release/statescope
 
 Of each family's trainings in the zoo, the one whose mean score over the task's cells is the median goes into ../checkpoints (of an even number
-the better of the two in the middle), with its earlier steps where the zoo kept them; of some families every seed does. Writes the scores of all
-trainings to seeds/, those of `statescope eval` to ../scores and what PyTorch computes for the shipped to ../../tests/golden/shipped. `table.py`
-then writes the tables.
+the better of the two in the middle), with its earlier steps where the zoo kept them; of some families every seed does. What was trained once,
+to be looked at and not compared, goes with them. Writes the scores of all trainings to seeds/, those of `statescope eval` to ../scores and what
+PyTorch computes for the shipped to ../../tests/golden/shipped. `table.py` then writes the tables.
 """
 
 import argparse
@@ -20,18 +20,25 @@ from zoo import FAMILIES, scores_of, write_scores
 # Of every seed, for the lesson on luck
 EVERY_SEED = {"mqar": ("gla", "sse-gla-n4k1")}
 
+# Of the steps that the zoo kept those that ship, where not all do: the models of a task and its steps take room
+STEPS = {"niah": (1667, 5000, 8333)}
+
+# Trained once, under a changed recipe; zoo.py says how
+LOOKED_AT = {"niah": ("sse-gla-n4k1-collapsed",)}
+
 REPOSITORY = ASSETS.parent
 
 
 def chosen(zoo, task):
-    """{family: the folder of its median seed}"""
+    """{family: the folder of its median seed}, and of what is only looked at the one"""
     found = {}
     for family in FAMILIES:
         folders = trained(zoo, task, family)
         if folders:
             means = {seed: statistics.mean(cell["exact"] for cell in scores_of(folder)) for seed, folder in folders.items()}
             found[family] = folders[median_seed(means)]
-    return found
+    once = {name: zoo / f"{task}-{name}" for name in LOOKED_AT.get(task, ())}
+    return found | {name: folder for name, folder in once.items() if folder.is_dir()}
 
 
 def trained(zoo, task, family):
@@ -39,6 +46,12 @@ def trained(zoo, task, family):
     folders = {int(folder.name.rpartition("-seed")[2]): folder for folder in zoo.glob(f"{task}-{family}-seed[0-9]") if folder.is_dir()}
     first = zoo / f"{task}-{family}"
     return {1: first, **folders} if first.is_dir() else folders
+
+
+def earlier_steps(folder, task):
+    """{step: folder} of a training, of those that ship"""
+    kept = {int(each.name.rpartition("-step")[2]): each for each in sorted(folder.parent.glob(f"{folder.name}-step*")) if each.is_dir()}
+    return {step: each for step, each in kept.items() if step in STEPS.get(task, kept)}
 
 
 def convert(statescope, folder, checkpoint):
@@ -69,8 +82,8 @@ def main():
         name = f"{task}-{family}"
         print(f"{name}: {folder.name}", flush=True)
         convert(statescope, folder, checkpoints / f"{name}.h5")
-        for earlier in sorted(folder.parent.glob(f"{folder.name}-step*")):
-            convert(statescope, earlier, checkpoints / "trajectories" / f"{name}-{earlier.name.rpartition('-')[2]}.h5")
+        for step, earlier in earlier_steps(folder, task).items():
+            convert(statescope, earlier, checkpoints / "trajectories" / f"{name}-step{step}.h5")
         golden = REPOSITORY / "tests" / "golden" / "shipped" / name
         shutil.rmtree(golden, ignore_errors=True)
         write_references(folder, golden)

@@ -55,7 +55,9 @@ def listed(texts):
 
 
 def spread(shares):
-    """The median, the least and the most in percent: "53, 47 to 56"; of two, from the one to the other"""
+    """The median, the least and the most in percent: "53, 47 to 56"; of two, from the one to the other; of one, itself"""
+    if len(shares) == 1:
+        return f"{100 * shares[0]:.0f}"
     ends = f"{100 * min(shares):.0f} to {100 * max(shares):.0f}"
     return ends if len(shares) == 2 else f"{100 * statistics.median(shares):.0f}, {ends}"
 

@@ -45,22 +45,25 @@ class Said(unittest.TestCase):
 
     def test_few_claims_rest_on_recipes_that_were_not_chosen(self):
         self.assertEqual([each["id"] for each in self.document["claims"] if "scores" in each],
-                         ["partitions-help-gla-under-the-earlier-recipe", "partitions-on-gdn-under-the-earlier-recipe", "transformer-under-a-long-warmup"])
+                         ["partitions-help-gla-under-the-earlier-recipe", "partitions-on-gdn-under-the-earlier-recipe", "transformer-under-a-long-warmup",
+                          "partitions-in-needles-under-the-earlier-recipe"])
 
 
 class Shipped(unittest.TestCase):
-    def test_recall_ships_the_median_seed_of_each_family(self):
-        found = trainings.trainings("mqar")
-        self.assertEqual(len(found), 18)
-        for family, seeds in found.items():
-            with self.subTest(family):
-                means = {seed: statistics.mean(cells.values()) for seed, cells in seeds.items()}
-                self.assertEqual(trainings.shipped("mqar", family).recipe["seed"], trainings.median_seed(means))
+    def test_of_each_family_the_median_seed_ships(self):
+        for task in table.CELLS:
+            found = trainings.trainings(task)
+            self.assertEqual(len(found), 18)
+            for family, seeds in found.items():
+                with self.subTest(f"{task} {family}"):
+                    means = {seed: statistics.mean(cells.values()) for seed, cells in seeds.items()}
+                    self.assertEqual(trainings.shipped(task, family).recipe["seed"], trainings.median_seed(means))
 
     def test_median_seed(self):
         self.assertEqual(trainings.median_seed({1: 0.5, 2: 0.7, 3: 0.6}), 3)
         self.assertEqual(trainings.median_seed({1: 0.5, 2: 0.7}), 2)
         self.assertEqual(trainings.median_seed({1: 1.0, 2: 1.0, 3: 1.0}), 2)
+        self.assertEqual(trainings.median_seed({1: 0.7, 2: 0.8, 3: 0.8 + 1e-7}), 3)
 
 
 A, B = [0.5, 0.6, 0.7, 0.8], [0.4, 0.4, 0.4, 0.4]  # differences 10, 20, 30 and 40 points: 25 ± 3.182 · 12.91 / √4
@@ -70,7 +73,7 @@ class Wrong(unittest.TestCase):
     """Claims about made-up families"""
 
     def setUp(self):
-        self.trained = {"a": A, "b": B, "even": [0.3, 0.5, 0.3, 0.5], "once": [0.65]}
+        self.trained = {"a": A, "b": B, "even": [0.3, 0.5, 0.3, 0.5], "once": [0.65], "low": [0.1, 0.2, 0.1, 0.2]}
         self.claim = {"id": "a-above-b", "sentence": "a is above b.", "direction": "above", "task": "niah", "cells": [[512, 32]], "one": "a", "other": "b",
                       "said": {"x.md": ["a is above b, by {differences} points."]}}
         self.text = "# Title\n\nHere **a** is above b,\nby 10, 20, 30 and 40 points. <!-- claim: a-above-b --> And so on.\n"
@@ -113,9 +116,9 @@ class Wrong(unittest.TestCase):
 
     def test_directions(self):
         shown = {"above": ("a", "b"), "below": ("b", "a"), "not shown": ("even", "b"), "sign changes": ("even", "b"), "within": ("once", "a"),
-                 "below all": ("b", "a"), "at most": ("b", "a"), "range": ("a", "b")}
+                 "below all": ("b", "a"), "above all": ("a", "low"), "steady": ("even", "a"), "unsteady": ("a", "low"), "at most": ("b", "a"), "range": ("a", "b")}
         not_shown = {"above": ("even", "b"), "below": ("a", "b"), "not shown": ("a", "b"), "sign changes": ("a", "b"), "within": ("once", "b"),
-                     "below all": ("once", "a"), "at most": ("a", "b")}
+                     "below all": ("once", "a"), "above all": ("once", "a"), "steady": ("a", "low"), "unsteady": ("even", "a"), "at most": ("a", "b")}
         self.assertEqual(shown.keys(), claims.DIRECTIONS.keys())
         for pairs, words in ((shown, None), (not_shown, "is not what the scores say")):
             for direction, (one, other) in pairs.items():
@@ -215,7 +218,7 @@ class Wrong(unittest.TestCase):
         self.trained["a"] = [0.52, 0.4, 0.33, 0.4]
         cell = claims.Cell({**self.claim, "direction": "sign changes"}, [512, 32], [1, 2, 3, 4])
         says = {"differences": "12, 0, −7 and 0", "signed": "+12, 0, −7 and 0", "won": "one", "tied": "two", "lost": "one", "seeds": "four",
-                "others": "three", "lower": "four", "one": "52, 40, 33 and 40", "one range": "33 to 52", "one shipped": "52", "one rest": "33 to 40",
+                "others": "three", "lower": "four", "one": "52, 40, 33 and 40", "one range": "33 to 52", "one spread": "19", "one shipped": "52", "one rest": "33 to 40",
                 "other range": "40", "interval": "+1 ±13"}
         for name, text in says.items():
             self.assertEqual(claims.filled(f"{{{name}, 32}}", [cell]), text, name)

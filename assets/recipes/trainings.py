@@ -79,8 +79,9 @@ def trainings_of(task, family, file=None):
 
 
 def median_seed(means):
-    """{seed: mean score over a task's cells} → the seed of the median; of an even number the better of the two in the middle"""
-    return sorted(means, key=lambda seed: (means[seed], -seed))[len(means) // 2]
+    """{seed: mean score over a task's cells} → the seed of the median; of an even number the better of the two in the middle. Scores that lie
+    in seeds/ are rounded: what differs by less is equal."""
+    return sorted(means, key=lambda seed: (round(means[seed], 5), -seed))[len(means) // 2]
 
 
 def mean_and_half(differences):

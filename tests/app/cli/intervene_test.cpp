@@ -86,12 +86,12 @@ TEST_CASE("intervene: what two branches of a tree have apart, however they are r
   }
   Branches tree(root);
   tree.intervene({parse_intervention("freeze decay from 230")});    // 1
-  tree.intervene({parse_intervention("zero partition 2 at 240")});  // 2, of 1
+  tree.intervene({parse_intervention("zero partition 4 at 240")});  // 2, of 1
   tree.go_to(0);
-  tree.intervene({parse_intervention("zero partition 2 at 240")});  // 3, of 0
+  tree.intervene({parse_intervention("zero partition 4 at 240")});  // 3, of 0
   const BranchReport report = report_branches(tree, 3, 2, *tokenizer, prompt.expected);
   REQUIRE((report.only_before.size() == 1 && report.only_after.size() == 2));  // of both ways to where they are one
-  CHECK((report.answer_before == "1 8 8 5" && report.expected == "1 8 1 5"));
+  CHECK((report.answer_before == "4 8 1 5" && report.expected == "1 8 1 5"));
   CHECK(report.difference.from == 230);
   CHECK(report.difference.logits == tree.compare(3, 2).logits);
   REQUIRE(report.states.size() == 3);

@@ -18,7 +18,7 @@ struct JsonCommand {
 std::vector<JsonCommand> commands() {
   return {{"run", "run " + kRouted},
           {"run", "run " + kRouted + " --generate 0"},
-          {"intervention", "intervene " + kRouted + " --do 'zero partition 2 at 240'"},
+          {"intervention", "intervene " + kRouted + " --do 'zero partition 4 at 240'"},
           {"needle", "needle " + kRouted},
           {"observables", "observe " + kRouted + " --layer 1"},
           {"history", "history " + kRouted + " --layer 1 --slot 2 --token 240"},
@@ -61,11 +61,11 @@ TEST_CASE("json: --json in front of a checkpoint means standard output, as it al
   const Place place;
   REQUIRE(place.run("run --json " + kRouted, "out").status == 0);
   CHECK(json::parse(place.text_of("out"))["format"] == "statescope-run");
-  REQUIRE(place.run("intervene --json " + kRouted + " --do 'zero partition 2 at 240'", "out").status == 0);
+  REQUIRE(place.run("intervene --json " + kRouted + " --do 'zero partition 4 at 240'", "out").status == 0);
   CHECK(json::parse(place.text_of("out"))["format"] == "statescope-intervention");
   place.write("there.json", "mine");
   for (const std::string& command :
-       std::vector<std::string>{"run " + kRouted, "intervene " + kRouted + " --do 'zero partition 2 at 240'"}) {
+       std::vector<std::string>{"run " + kRouted, "intervene " + kRouted + " --do 'zero partition 4 at 240'"}) {
     const Outcome outcome = place.run(command + " --json there.json");
     CHECK(outcome.status == 1);
     CHECK(outcome.errors == "statescope: there.json: exists already; choose another name or --force\n");

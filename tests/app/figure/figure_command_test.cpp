@@ -151,7 +151,7 @@ TEST_CASE("figure: every view of a real run, compared with its stored picture", 
     if (row.id == "head_gates") arguments.checkpoints = {"niah-sla-gla.h5"};
     if (row.id == "difference") arguments.checkpoints.push_back("niah-sse-gla-n4k2.h5");
     if (row.id == "needle_grid") arguments.panel.mode = "Quick";
-    if (row.id == "branches") arguments.panel.interventions = {"zero partition 2 at 240"};
+    if (row.id == "branches") arguments.panel.interventions = {"zero partition 4 at 240"};
     REQUIRE(figure_command(arguments) == 0);
     CHECK(bytes(arguments.output).count("<text") > 5);
     check_svg(arguments.output);

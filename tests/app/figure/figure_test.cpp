@@ -218,7 +218,7 @@ TEST_CASE("a figure that the window opens again leads to what it was made from, 
   Navigator& navigator = window.navigator();
   const auto settled = [&] { return navigator.run() && !navigator.is_opening() && navigator.is_current(); };
   REQUIRE(QTest::qWaitFor(settled, long_enough_ms));
-  navigator.intervene({parse_intervention("zero partition 2 at 240")});
+  navigator.intervene({parse_intervention("zero partition 4 at 240")});
   REQUIRE(QTest::qWaitFor([&] { return settled() && navigator.run()->branch.number == 1; }, long_enough_ms));
   navigator.move({.token = 250, .layer = 1, .head = 0, .slot = 2});
   window.focused_panel().set_view(*find_view("attention"));
@@ -241,7 +241,7 @@ TEST_CASE("a figure that the window opens again leads to what it was made from, 
   window.focused_panel().set_view(*find_view("state"));
   window.open_path(figure.path);
   REQUIRE(QTest::qWaitFor([&] { return settled() && navigator.cursor().token == 250; }, long_enough_ms));
-  CHECK(navigator.run()->branch.interventions == std::vector<std::string>{"zero partition 2 at 240"});
+  CHECK(navigator.run()->branch.interventions == std::vector<std::string>{"zero partition 4 at 240"});
   CHECK(navigator.cursor().layer == 1);
   CHECK(navigator.cursor().slot == 2);
   CHECK(window.stage().panels().front()->row().id == "similarity");

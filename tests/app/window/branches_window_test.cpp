@@ -77,9 +77,9 @@ TEST_CASE("window: an intervention makes a branch; undo, redo and the tree resto
   test.window.go_to_token(245);
   CHECK(test.line().text().endsWith("at 245"));
 
-  test.apply("zero partition 2 at 240");
+  test.apply("zero partition 4 at 240");
   CHECK(test.navigator().cursor().token == 245);
-  CHECK(test.branch_in_header() == "branch 1: zero partition 2 at 240");
+  CHECK(test.branch_in_header() == "branch 1: zero partition 4 at 240");
   const auto after = test.states();
   CHECK(std::equal(after.begin(), after.begin() + 2, before.begin()));
   for (std::size_t i = 2; i < after.size(); ++i) CHECK(after[i] != before[i]);
@@ -92,7 +92,7 @@ TEST_CASE("window: an intervention makes a branch; undo, redo and the tree resto
   test.window.focused_panel().surface().setFocus();
   QTest::keyClick(&test.window, Qt::Key_Z, Qt::ControlModifier);
   REQUIRE(test.shows(0));
-  CHECK(test.window.said() == "Undone: zero partition 2 at 240");
+  CHECK(test.window.said() == "Undone: zero partition 4 at 240");
   CHECK(test.branch_in_header().isEmpty());
   CHECK(test.states() == before);
   QTest::keyClick(&test.window, Qt::Key_Z, Qt::ControlModifier);
@@ -118,13 +118,13 @@ TEST_CASE("window: right after an intervention was applied Ctrl+Z undoes it, how
   const auto by_mouse = [&] { QTest::mouseClick(&apply, Qt::LeftButton); };
   for (const std::function<void()>& applied :
        {std::function<void()>(by_return), std::function<void()>(by_key), std::function<void()>(by_mouse)}) {
-    test.type("zero partition 2 at 240");
+    test.type("zero partition 4 at 240");
     applied();
     REQUIRE(QTest::qWaitFor([&] { return test.navigator().run()->branch.number > 0; }, 60'000));
     REQUIRE(test.settle());
     CHECK(test.window.side().isAncestorOf(QApplication::focusWidget()));
     QTest::keyClick(QApplication::focusWidget(), Qt::Key_Z, Qt::ControlModifier);
-    CHECK(test.window.said() == "Undone: zero partition 2 at 240");
+    CHECK(test.window.said() == "Undone: zero partition 4 at 240");
     REQUIRE(test.shows(0));
   }
   test.type("freeze");
@@ -190,7 +190,7 @@ TEST_CASE("window: a session is saved, and opened again where it was") {
   {
     RealWindow test;
     test.open();
-    test.apply("zero partition 2 at 240");
+    test.apply("zero partition 4 at 240");
     QSignalSpy saved(&test.navigator(), &Navigator::session_saved);
     test.navigator().save_session(path);
     REQUIRE(QTest::qWaitFor([&] { return saved.count() > 0; }, 60'000));
@@ -279,7 +279,7 @@ TEST_CASE("window: the branch before stands beside the one shown, under its curs
   CHECK(test.window.said().startsWith("This is the model's own run"));
   CHECK_FALSE(comparison.is_on());
 
-  test.apply("zero partition 2 at 240");
+  test.apply("zero partition 4 at 240");
   toggle();
   REQUIRE(stands(0));
   PeerRun* peer = comparison.peers()[0].get();
@@ -322,7 +322,7 @@ TEST_CASE("window: any branch stands beside the one shown, until the reader goes
   auto& beside = *test.page().findChild<QComboBox*>("beside");
   CHECK_FALSE(beside.isVisible());
   test.window.go_to_token(245);
-  test.apply("zero partition 2 at 240");
+  test.apply("zero partition 4 at 240");
   test.apply("freeze decay from 230");
   test.navigator().go_to_branch(0);
   REQUIRE(test.shows(0));
@@ -432,9 +432,9 @@ TEST_CASE("window: what an intervention changed is a view, worked out from both 
   ViewPanel& panel = *test.window.stage().panels().front();
   panel.set_view(*find_view("branches"));
   CHECK(panel.view().describe().starts_with("This is the model's own run"));
-  test.apply("zero partition 2 at 240");
+  test.apply("zero partition 4 at 240");
   REQUIRE(QTest::qWaitFor([&] { return panel.view().describe().find("First another next token") == 0; }, 60'000));
-  CHECK(panel.view().describe().find("zero partition 2 at 240, against the model's own run") != std::string::npos);
+  CHECK(panel.view().describe().find("zero partition 4 at 240, against the model's own run") != std::string::npos);
   REQUIRE(QTest::qWaitFor([&] { return panel.view().table().rows.size() > 4; }, 60'000));
 }
 

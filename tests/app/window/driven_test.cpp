@@ -257,7 +257,7 @@ TEST_CASE("driven: a lesson is opened, gone through and left by keyboard alone",
 
 TEST_CASE("driven: intervenes, undoes and does it again by keyboard alone", "[opengl]") {
   Driven test(shipped_prompt());
-  const std::int64_t token = 240;  // of the question, whose answer partition 2 has
+  const std::int64_t token = 240;  // of the question, whose answer partition 4 has
   test.window.go_to_token(token);
   REQUIRE(test.settle());
   const auto state = [&] { return test.navigator().snapshot()->state.values; };
@@ -275,7 +275,7 @@ TEST_CASE("driven: intervenes, undoes and does it again by keyboard alone", "[op
   for (int i = 0; i < 10 && !has_line(); ++i) QTest::keyClick(QApplication::focusWidget(), Qt::Key_Tab);
   REQUIRE(has_line());
   QTest::keyClick(QApplication::focusWidget(), Qt::Key_A, Qt::ControlModifier);
-  QTest::keyClicks(QApplication::focusWidget(), QStringLiteral("zero partition 2 at %1").arg(token));
+  QTest::keyClicks(QApplication::focusWidget(), QStringLiteral("zero partition 4 at %1").arg(token));
   QTest::keyClick(QApplication::focusWidget(), Qt::Key_Return);
   REQUIRE(shows(1));
   const std::vector<float> changed = state();
