@@ -94,7 +94,9 @@ void name_tokens(MemoryTrace& trace, const MixerLayout& layout, Selection& selec
       const std::vector<std::int32_t>& came = selection.tokens(partition);
       std::copy(came.begin(), came.end(), token.end() - std::ssize(came));
     } else {
-      std::iota(token.end() - (to - from), token.end(), static_cast<std::int32_t>(from));
+      const std::int64_t n = (to - from) * layout.steps;
+      for (std::int64_t i = 0; i < n; ++i)
+        token[token.size() - static_cast<std::size_t>(n - i)] = static_cast<std::int32_t>(from + i / layout.steps);
     }
   }
 }
@@ -154,16 +156,18 @@ std::int64_t SlotVisits::until(std::int64_t token_) const { return std::upper_bo
 bool SlotVisits::is_edit(std::int64_t i) const { return std::binary_search(edits.begin(), edits.end(), i); }
 
 std::int64_t SlotVisits::reading(std::int64_t token_) const {
-  const std::int64_t first = std::lower_bound(token.begin(), token.end(), token_) - token.begin();
-  const bool came = first < count() && token[static_cast<std::size_t>(first)] == token_;
-  return came && !is_edit(first) ? first : -1;
+  std::int64_t visit = until(token_) - 1;
+  while (visit >= 0 && is_edit(visit)) --visit;
+  return visit >= 0 && token[static_cast<std::size_t>(visit)] == token_ ? visit : -1;
 }
 
 GateDecays::GateDecays(const MemoryTrace& trace, std::int64_t slot) {
   const SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
   const std::int64_t width = trace.H * trace.decay_width;
   for (std::int64_t i = 0; i < visits.count(); ++i) {
-    if (visits.is_edit(i)) continue;
+    const bool decays_again =
+        !token.empty() && token.back() == visits.token[static_cast<std::size_t>(i)];  // a token decays in its first step
+    if (visits.is_edit(i) || decays_again) continue;
     token.push_back(visits.token[static_cast<std::size_t>(i)]);
     log_decay.insert(log_decay.end(), visits.log_decay.begin() + i * width, visits.log_decay.begin() + (i + 1) * width);
   }

@@ -17,7 +17,8 @@ enum class MemoryRule {
   delta,          // S̄ = α S;  S ← S̄ + kᵀ β (v − k S̄)                   (Gated DeltaNet eq. 10)
 };
 
-/// The tokens that visited a slot, in their order: those that the routing sent there, for a shared slot all. Rows are contiguous. An
+/// The tokens that visited a slot, in their order: those that the routing sent there, for a shared slot all; where a token takes several
+/// steps of the delta rule, so many times. Rows are contiguous. An
 /// intervention on the state after a token is a visit of that token too, which reads nothing: scaling is a decay; an imported state, or one
 /// that was scaled by a number below 0, is forgotten and written anew row by row.
 struct SlotVisits {
@@ -35,7 +36,7 @@ struct SlotVisits {
   bool is_edit(std::int64_t i) const;
   /// How many of them are not after `token_`.
   std::int64_t until(std::int64_t token_) const;
-  /// The visit in which the token itself came; −1: it did not.
+  /// The visit in which the token itself came and read, of several the last; −1: it did not.
   std::int64_t reading(std::int64_t token_) const;
 };
 

@@ -5,9 +5,9 @@
 #include "engine/analysis/parts.h"
 #include "engine/analysis/slot_weights.h"
 #include "engine/answers/answers.h"
-#include "engine/config/weights.h"
+#include "engine/answers/own_values.h"
 #include "engine/error.h"
-#include "engine/mixers/parts.h"
+#include "engine/mixers/mixer.h"
 
 namespace statescope {
 namespace {
@@ -27,39 +27,11 @@ AttentionRows softmax_attention(const AttentionQuestion& question, const Attenti
   return softmax_weights(operands, std::min(question.head, heads - 1), part, done);
 }
 
-/// Whose values are dt · x, and past whose memory D · x goes.
-bool has_mamba2(std::string_view mixer) { return mixer == "mamba2" || mixer == "falcon_h1"; }
-
-/// [T] of one of the trace's heads; empty: none. Mamba-2 writes dt x, with A of x; SLA on GDN G^K v, with A of v (spec §12.8).
-std::vector<float> value_gate(std::int64_t layer, std::int64_t head, const MemoryTrace& trace, Evidence& evidence) {
-  const std::string& mixer = evidence.layer(layer).mixer;
-  const ChannelRows* rows = has_mamba2(mixer)           ? evidence.channel(layer, "dt")
-                            : mixer == "gated_deltanet" ? evidence.channel(layer, "head_gate_k")
-                                                        : nullptr;
-  std::vector<float> gate;
-  if (!rows) return gate;
-  const std::int64_t heads = rows->shape.front(), own = producer_head(head, heads, trace.H);
-  for (std::int64_t t = 0; t < evidence.tokens(); ++t) gate.push_back(rows->values[static_cast<std::size_t>(t * heads + own)]);
-  return gate;
-}
-
-/// D of Mamba-2's y = C S + D x, where it is one number a head; else 0.
-float skip_weight(std::int64_t layer, std::int64_t head, const MemoryTrace& trace, const Evidence& evidence) {
-  if (!has_mamba2(evidence.layer(layer).mixer)) return 0;
-  const std::string scope = fmt::format("layers.{}.", layer);
-  for (const StoredTensor& tensor : evidence.checkpoint().tensors) {
-    if (tensor.name.find(scope) == tensor.name.npos || !tensor.name.ends_with(".D") || tensor.size() != trace.H) continue;
-    std::vector<float> D(static_cast<std::size_t>(trace.H));
-    widen(D.data(), tensor);
-    return D[static_cast<std::size_t>(head)];
-  }
-  return 0;
-}
-
 /// A token's own value, which did not pass through the memory.
-void add_skip(AttentionRows& rows, const AttentionPart& part, float weight) {
-  for (std::int64_t row = 0; row < part.rows.count; ++row)
-    rows.weight[static_cast<std::size_t>((part.token(row) - part.from) * part.rows.count + row)] += weight;
+void add_skip(AttentionRows& rows, const AttentionPart& part, const std::vector<float>& weights) {
+  for (std::int64_t row = 0; row < part.rows.count && !weights.empty(); ++row)
+    rows.weight[static_cast<std::size_t>((part.token(row) - part.from) * part.rows.count + row)] +=
+        weights[static_cast<std::size_t>(part.token(row))];
 }
 
 /// The slot asked for, or all of them: o_t = Σ_slots w Σ_s A_{t,s} v_s.
@@ -102,13 +74,14 @@ AttentionRows rows_of(const AttentionQuestion& question, const AttentionPart& pa
   const LayerInfo& layer = evidence.layer(question.layer);
   if (layer.memory == "softmax attention") return softmax_attention(question, part, evidence, done, heads);
   const MemoryTrace* trace = evidence.trace(question.layer);
-  if (!trace) throw Error("No single weight leads from a token to what this memory reads.");
+  if (!trace || evidence.model().layout(question.layer).steps > 1)
+    throw Error("No single weight leads from a token to what this memory reads.");
   check_index("head", question.head, trace->H);
   if (question.slot >= 0) check_index("slot", question.slot, std::ssize(trace->slots));
   AttentionRows rows = of_slots(question, part, evidence, *trace, done);
   const std::vector<MemoryTrace>& all = evidence.traces(question.layer);
   if (layer.mixer == "linear_attn" && all.size() == 2) normalise(rows, all[1], part, question.head);
-  if (const float D = skip_weight(question.layer, question.head, *trace, evidence); D != 0) add_skip(rows, part, D);
+  add_skip(rows, part, skip_weights(question.layer, question.head, *trace, evidence));
   return rows;
 }
 

@@ -7,6 +7,7 @@
 #include "engine/analysis/memory_reading.h"
 #include "engine/analysis/parts.h"
 #include "engine/answers/answers.h"
+#include "engine/answers/own_values.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -157,9 +158,10 @@ DeltaRule answer(const DeltaRuleQuestion& question, Evidence& evidence) {
   const SlotVisits& visits = slot_of(traces.front(), question.slot, question.head);
   const auto tell = [&](double fraction) { evidence.tell(fraction); };
   const std::vector<DeltaStep> steps = delta_steps(traces.front(), question.slot, question.head, tell);
+  const std::vector<float> ratio = undecayed_ratio(question.layer, question.head, traces.front(), evidence);
   for (std::size_t j = 0; j < steps.size(); ++j) {
     if (visits.is_edit(static_cast<std::int64_t>(j))) continue;
-    const DeltaStep& step = steps[j];
+    const DeltaStep step = ratio.empty() ? steps[j] : undecayed(steps[j], ratio[static_cast<std::size_t>(steps[j].token)]);
     const auto keep = [](std::vector<float>& values, double value) { values.push_back(static_cast<float>(value)); };
     rule.token.push_back(step.token);
     keep(rule.prediction, step.prediction);

@@ -9,6 +9,7 @@
 #include "engine/analysis/slot_weights.h"
 #include "engine/analysis/write_analysis.h"
 #include "engine/answers/observables_groups.h"
+#include "engine/answers/own_values.h"
 
 namespace statescope {
 namespace {
@@ -195,8 +196,10 @@ ObservedGroup observe_delta_rule(const LayerSpan& span, Evidence& evidence) {
       write(span, shape), update(span, shape), eigenvalue(span, shape);
   for_places(*trace, evidence, [&](std::int64_t slot, std::int64_t head) {
     const std::vector<DeltaStep> steps = delta_steps(*trace, slot, head);
+    const std::vector<float> ratio = undecayed_ratio(span.layer, head, *trace, evidence);
     for_visits(trace->slots[static_cast<std::size_t>(slot)], span, [&](std::int64_t j, std::int64_t t) {
-      const DeltaStep& step = steps[static_cast<std::size_t>(j)];
+      const DeltaStep& kept = steps[static_cast<std::size_t>(j)];
+      const DeltaStep step = ratio.empty() ? kept : undecayed(kept, ratio[static_cast<std::size_t>(t)]);
       beta.at(t, slot, head) = static_cast<float>(step.beta);
       prediction.at(t, slot, head) = static_cast<float>(step.prediction);
       error.at(t, slot, head) = static_cast<float>(step.error);

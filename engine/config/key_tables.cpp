@@ -143,7 +143,7 @@ const KeyTable kConvolved{{computed, "", {"use_short_conv", "conv_size"}}};
 
 const KeyTable kTransformer{
     {computed, "", {"num_kv_heads", "head_dim", "qkv_bias", "attention_bias", "qk_norm", "window_size", "rope_theta"}}};
-const KeyTable kLinearAttention{{computed, "", {"tie_feature_map_qk", "norm_q", "norm_k", "norm_feature_map"}}};
+const KeyTable kLinearAttention{{computed, "", {"tie_feature_map_qk", "norm_q", "norm_k", "norm_feature_map", "performer_features"}}};
 const KeyTable kRetNet{{computed, "", {"use_output_gate", "sla"}},
                        {harmless, "never reaches the layer: the tensors tell", {"use_short_conv", "conv_size"}}};
 const KeyTable kGla{{computed, "", {"use_output_gate", "clamp_min", "gate_logit_normalizer", "gate_low_rank_dim", "row_sparse", "sla"}},
@@ -153,8 +153,16 @@ const KeyTable kDeltaNet{{computed, "", {"expand_k", "expand_v", "use_beta", "us
 const KeyTable kGatedDeltaNet{
     {computed, "", {"head_dim", "num_v_heads", "expand_v", "use_gate", "allow_neg_eigval", "output_gate_activation", "sla"}},
     {harmless, "old: its tensor attn.D was never read", {"use_residual"}}};
-const KeyTable kGsa{{computed, "", {"num_slots", "exapnd_k", "exapnd_v", "gate_logit_normalizer"}},
+const KeyTable kGatedDeltaProduct{
+    {computed, "", {"head_dim", "expand_v", "num_householder", "use_forget_gate", "allow_neg_eigval", "use_output_gate"}},
+    {harmless, "the reference does not hand it on", {"num_v_heads"}}};
+const KeyTable kComba{
+    {computed, "", {"head_dim", "num_v_heads", "expand_v", "use_output_gate", "use_inner_decay", "use_output_correction"}},
+    {harmless, "initialisation and training", {"correction_factor"}}};
+const KeyTable kGsa{{computed, "", {"num_slots", "exapnd_k", "exapnd_v", "gate_logit_normalizer", "row_sparse"}},
                     {harmless, "the reference does not read it", {"use_output_gate", "use_norm", "clamp_min", "clamp_max"}}};
+const KeyTable kHgrn2{{computed, "", {"expand_ratio", "use_lower_bound"}}};
+const KeyTable kMetaLa{{computed, "", {"expand_k", "gate_logit_normalizer", "row_sparse"}}};
 const KeyTable kMom{
     {computed, "", {"head_dim", "expand_v", "num_memories", "topk", "shared_mem", "single_kv_proj", "use_output_gate", "mom_backend"}},
     {harmless, "initialisation and training", {"aux_loss_scale", "use_layer_wise_balance"}},
@@ -190,6 +198,7 @@ const KeyTable kAttnOfSseSwaMoba{{computed, "", {"full_layers", "qk_norm", "moba
 const KeyTable kSla{{computed, "", {"enabled", "gate_input", "gate_stage", "read_gate_position", "temperature"}}};
 const KeyTable kSlaOfGatedDeltaNet{{computed, "", {"gdn_decay"}}};
 const KeyTable kRowSparse{{computed, "", {"topk", "skip_decay"}}};
+const KeyTable kCoupledRowSparse{{computed, "", {"topk"}}, {fixed, "true", {"skip_decay"}}};
 
 // ------------------------------------------------------------------------------------- Qwen3-Next and Qwen3.5 (spec §8, §19.9)
 
@@ -339,7 +348,11 @@ const std::map<std::string_view, std::vector<const KeyTable*>>& key_tables() {
       {"gla", {&kGla, &kExpanded, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
       {"delta_net", {&kDeltaNet, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
       {"gated_deltanet", {&kGatedDeltaNet, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
+      {"gated_deltaproduct", {&kGatedDeltaProduct, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
+      {"comba", {&kComba, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
       {"gsa", {&kGsa, &kExpanded, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
+      {"hgrn2", {&kHgrn2, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
+      {"metala", {&kMetaLa, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
       {"mom", {&kMom, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
       {"mamba2", {&kMamba2, &kGeneral, &kWellKnown}},
       {"sse", {&kSse, &kSseAlone, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
@@ -350,6 +363,8 @@ const std::map<std::string_view, std::vector<const KeyTable*>>& key_tables() {
       {"sla", {&kSla}},
       {"gated_deltanet.sla", {&kSlaOfGatedDeltaNet, &kSla}},
       {"row_sparse", {&kRowSparse}},
+      {"gsa.row_sparse", {&kCoupledRowSparse}},
+      {"metala.row_sparse", {&kCoupledRowSparse}},
       {"qwen3_next", {&kQwenNext, &kQwenExperts, &kQwen, &kGeneral, &kWellKnown}},
       {"qwen3_5", {&kQwen, &kGeneral, &kWellKnown}},
       {"qwen3_5_moe", {&kQwenExperts, &kQwen, &kGeneral, &kWellKnown}},

@@ -44,6 +44,8 @@ class WeightScope {
  public:
   WeightScope(Weights& weights, std::string prefix) : weights_(weights), prefix_(std::move(prefix)) {}
   WeightScope scope(std::string_view more) const { return {weights_, prefix_ + std::string(more)}; }
+  /// Tensors of the whole model, by their full names.
+  WeightScope of_model() const { return {weights_, ""}; }
   bool has(std::string_view name) const { return weights_.has(full(name)); }
   std::int64_t extent(std::string_view name, std::size_t axis, std::int64_t fallback) const {
     return weights_.extent(full(name), axis, fallback);

@@ -1,7 +1,6 @@
 // Gated slot attention: tokens are written into M slots, read by a softmax over the slots; two passes of one memory (spec §3.7, §9.6).
 #include <fmt/format.h>
 
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "engine/error.h"
@@ -26,6 +25,7 @@ class Gsa final : public DescribedMixer {
       throw Error(fmt::format("config: GSA needs a value dim ({}) equal to hidden_size ({})", heads_ * V_, hidden));
     slots_ = config.raw().contains("num_slots") && !config.has("num_slots") ? K_ : config.integer("num_slots", 64);
     normalizer_ = static_cast<float>(config.positive("gate_logit_normalizer", 8));
+    if (config.has("row_sparse")) row_topk_ = config.object("row_sparse").integer("topk", {}, 1, slots_);
     f_proj_ = Linear(weights, "f_proj", kv_heads_ * slots_, hidden);
     const std::string map = config.text("feature_map", "swish", {"swish", "relu", "t2r"});
     phi_ = map == "swish" ? Activation::silu : Activation::relu;
@@ -49,10 +49,9 @@ class Gsa final : public DescribedMixer {
     const Value x = p.x();
     const auto [projected_q, projected_k, projected_v, raw_q, raw_k, gate] = qkv_(p, x);
     const Value q = feature_map(p, projected_q), k = feature_map(p, projected_k), v = p.apply(Activation::silu, projected_v);
-    // log f_t = logσ(f_proj x) / 8 per slot,   w_t = 1 − f_t
-    const ForgetGate forget{normalizer_, -std::numeric_limits<float>::infinity()};
-    const Value log_f = p.with_axes(p.apply(forget, f_proj_(p, x, ValueType::exact)), {kv_heads_, slots_});
-    const Value w = p.apply(program::OneMinusExp{}, log_f);
+    // log f_t = logσ(f_proj x) / 8 per slot,   w_t = 1 − f_t; row-sparse: w_t of the slots of largest f_proj x (spec §17.15)
+    const Value f = p.with_axes(f_proj_(p, x, ValueType::exact), {kv_heads_, slots_});
+    const auto [w, log_f] = row_topk_ > 0 ? coupled_row_sparse(p, f, row_topk_) : coupled(p, f, normalizer_);
     p.show("q", q);
     p.show("k", k);
     p.show("v", v);
@@ -77,10 +76,10 @@ class Gsa final : public DescribedMixer {
 
  private:
   /// z [T, H, K]
-  Value feature_map(Program& p, Value z) const { return p.apply(phi_, phi_layer_ ? p.linear_each_head(phi_layer_.weight, z) : z); }
+  Value feature_map(Program& p, Value z) const { return p.apply(phi_, phi_layer_ ? p.linear_each_head(phi_layer_.weight, {}, z) : z); }
 
   QkvProjection qkv_;
-  std::int64_t heads_, kv_heads_, K_, V_, slots_;
+  std::int64_t heads_, kv_heads_, K_, V_, slots_, row_topk_ = 0;
   float normalizer_;
   Linear f_proj_, phi_layer_, o_proj_;
   Activation phi_;

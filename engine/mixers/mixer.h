@@ -31,6 +31,7 @@ struct MixerLayout {
   std::vector<Shape> conv_caches;                         // [slots, w − 1, C]
   std::int64_t kv_heads = 0, key_dim = 0, value_dim = 0;  // of the softmax cache; 0: none
   bool decays = false, head_gates = false;
+  std::int64_t steps = 1;  // writes of a token to a slot, one after the other
   bool decays_by_slot =
       false;  // log_decay is [T, slots, ...]; else it has a part for the shared slot, if there is one, and one for all others
   std::int64_t writers = 0, readers = 0;  // partitions that a token is written to, and read from; no readers: those that it is written to

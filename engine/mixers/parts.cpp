@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "engine/error.h"
 
@@ -243,28 +244,6 @@ MixerLayout single_state(std::int64_t heads, std::int64_t K, std::int64_t V, std
 
 float inverse_sqrt(std::int64_t K) { return 1 / std::sqrt(static_cast<float>(K)); }
 
-Tensor head_rows(Context& ctx, Tensor x) {
-  if (!x.contiguous()) {
-    const Tensor together = ctx.workspace.tensor(x.shape, x.dtype);
-    ctx.backend.copy(together, x);
-    x = together;
-  }
-  return {x.data, x.dtype, {x.rows() * x.shape[1], x.shape[2]}};
-}
-
-Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state) {
-  op.log_decay = ruled_decay(ctx, op.log_decay);
-  op.segments = ctx.one_segment();
-  op.initial_state = op.final_state = state;
-  op.o = ctx.activation({state.shape[1], state.shape[3]});
-  ctx.emit("q", op.q);
-  ctx.emit("k", op.k);
-  ctx.emit("v", op.v);
-  if (op.log_decay) ctx.emit("log_decay", op.log_decay);
-  ctx.backend.decayed_outer_product(op, ctx.chunk_size);
-  return op.o;
-}
-
 namespace {
 
 template <class Memory>
@@ -289,6 +268,17 @@ Value remember(Program& p, const program::DeltaRule& memory, std::int64_t heads,
 }
 Value remember(Program& p, const program::SparseMemory& memory, std::int64_t heads, std::int64_t V) {
   return shown_and_remembered(p, memory, heads, V);
+}
+
+Coupled coupled(Program& p, Value f, float normalizer) {
+  const Value log_decay = p.apply(ForgetGate{normalizer, -std::numeric_limits<float>::infinity()}, f);
+  return {p.apply(program::OneMinusExp{}, log_decay), log_decay};
+}
+
+Coupled coupled_row_sparse(Program& p, Value f, std::int64_t topk) {
+  p.show("row_selected", p.top_k(f, topk), true);
+  const Value w = p.row_sparse(f, p.fill(0, p[f].axes), topk, true).first;
+  return {w, p.apply(Activation::log_one_minus, w)};
 }
 
 namespace {

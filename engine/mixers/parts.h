@@ -158,19 +158,21 @@ Readout gated_readout(const MixerBuild& build, std::int64_t head_dim, std::int64
 /// The layout of a mixer with one matrix state [H, K, V] and, perhaps, convolutions.
 MixerLayout single_state(std::int64_t heads, std::int64_t K, std::int64_t V, std::vector<Shape> conv_caches = {});
 
-/// x [T, H, K] with a row for each token and head, [T·H, K], so that a layer [K, K] sees one head at a time. A copy where tokens lie apart.
-Tensor head_rows(Context& ctx, Tensor x);
-
 /// K^{-1/2}
 float inverse_sqrt(std::int64_t K);
 
-/// One memory over the T tokens of a context: fills in segments and state [1, H, K, V] (changed in place), emits the operands as channels
-/// and returns o [T, H, V].
-Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state);
-/// The same in a program: shows the operands and returns o [T, heads, V].
+/// One memory: shows its operands and returns o [T, heads, V].
 Value remember(Program& p, const program::OuterProduct& memory, std::int64_t heads, std::int64_t V);
 Value remember(Program& p, const program::DeltaRule& memory, std::int64_t heads, std::int64_t V);
 Value remember(Program& p, const program::SparseMemory& memory, std::int64_t heads, std::int64_t V);
+/// What is written where decay and write are one: w = 1 − α, and log α.
+struct Coupled {
+  Value w, log_decay;
+};
+/// log α = logσ(f) / normalizer; f [T, H, K] exact.
+Coupled coupled(Program& p, Value f, float normalizer);
+/// w_r = exp(f_r) / Σ_{j∈R} exp(f_j) for the `topk` largest rows R, else 0, where α is 1 [A26]. Shows the rows.
+Coupled coupled_row_sparse(Program& p, Value f, std::int64_t topk);
 /// log α as the rules of the context want it: itself where they leave it alone.
 ConstTensor ruled_decay(Context& ctx, ConstTensor log_decay);
 

@@ -17,8 +17,8 @@ constexpr std::string_view kDeltaRule = "gated delta rule";
 constexpr std::string_view kAttention = "softmax attention";
 constexpr std::string_view kConvolution = "short convolution";
 
-const std::array<MixerRow, 15>& rows() {
-  static const std::array<MixerRow, 15> table{{
+const std::array<MixerRow, 19>& rows() {
+  static const std::array<MixerRow, 19> table{{
       {"transformer", kAttention, {"q", "k", "v", "moba_selected", "readout"}, make_softmax_attention},
       {"linear_attn", kOuterProduct, {"q", "k", "v", "readout"}, make_linear_attention},
       {"retnet",
@@ -34,7 +34,11 @@ const std::array<MixerRow, 15>& rows() {
        kDeltaRule,
        {"q", "k", "v", "log_decay", "beta", "head_gate_q", "head_gate_k", "read_gate_effective", "output_gate", "readout"},
        make_gated_deltanet},
-      {"gsa", kOuterProduct, {"q", "k", "v", "log_decay", "slot_read", "readout"}, make_gsa},
+      {"gated_deltaproduct", kDeltaRule, {"q", "k", "v", "log_decay", "beta", "output_gate", "readout"}, make_gated_deltaproduct},
+      {"comba", kDeltaRule, {"q", "k", "v", "log_decay", "beta", "erase", "output_gate", "readout"}, make_comba},
+      {"gsa", kOuterProduct, {"q", "k", "v", "log_decay", "slot_read", "row_selected", "readout"}, make_gsa},
+      {"hgrn2", kOuterProduct, {"q", "k", "v", "log_decay", "readout"}, make_hgrn2},
+      {"metala", kOuterProduct, {"q", "k", "v", "log_decay", "row_selected", "output_gate", "readout"}, make_metala},
       {"mom", kDeltaRule, {"log_decay", "partition_logits", "partition_gate", "partition_selected", "output_gate", "readout"}, make_mom},
       {"mamba2", kOuterProduct, {"q", "k", "v", "log_decay", "dt", "output_gate", "readout"}, make_mamba2},
       {"sse",
@@ -60,9 +64,12 @@ constexpr std::array<ChannelRow, 21> kChannels{{
      "keys as the memory is written with them; SSE: before gate and L2 norm (spec §3, §4.3, §12.2)"},
     {"v", "[heads, V]", "1", "values as the memory is written with them (spec §3)"},
     {"log_decay", "[heads, K], [heads], or [shared | sparse, …]", "nat", "log α_t; S_t = diag(α_t) S_{t−1} + … (spec §12.3)"},
-    {"beta", "[heads] or [shared | sparse, heads]", "1", "write strength β_t of the delta rule (spec §3.5, §3.6)"},
+    {"beta", "[heads] or [shared | sparse, heads]", "1",
+     "write strength β_t of the delta rule; of several steps a token, step by step (spec §3.5, §3.6, §17.12)"},
+    {"erase", "[heads]", "1", "c_t with p̂ = c k̂, the key with which Comba erases the state before its decay (spec §17.13)"},
     {"dt", "[heads]", "1", "Mamba-2 step Δ_t = clamp(softplus(dt + dt_bias)) (spec §3.9)"},
     {"slot_read", "[heads, slots]", "probability", "p_t = softmax(q_t Kt_t) of gated slot attention (spec §3.7)"},
+    {"row_selected", "[heads, topk]", "index", "rows that a row-sparse token writes to, of largest logit first (spec §17.15)"},
     {"partition_logits", "[N]", "1", "e_proj x (SSE eq. 9); MoM: gate x"},
     {"partition_gate", "[N]", "probability", "e_t = softmax(e_proj x) over all N partitions (SSE eq. 9; spec §12.1)"},
     {"partition_selected", "[W]", "index", "T_t, the W partitions of largest e_t, largest first (spec §4.3)"},

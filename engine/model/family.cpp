@@ -34,6 +34,10 @@ constexpr FamilyRow kFamilies[] = {
     {"mom", plan_fla},
     {"sse", plan_fla},
     {"sse_swa_moba", plan_fla},
+    {"gated_deltaproduct", plan_fla},
+    {"comba", plan_fla},
+    {"hgrn2", plan_fla},
+    {"metala", plan_fla},
     {"mamba2", plan_mamba2},
     {"qwen3_next", plan_qwen},
     {"qwen3_5", plan_qwen},
@@ -62,10 +66,11 @@ bool rename(std::vector<StoredTensor>& tensors, const std::string& from, const s
 }
 
 /// Drops vision towers, multi-token heads and stray buffers, which play no part in the text model, each kind with a note.
-void pass_over(std::vector<StoredTensor>& tensors, std::vector<std::string>& notes) {
+void pass_over(std::vector<StoredTensor>& tensors, const std::string& family, std::vector<std::string>& notes) {
   std::map<std::string_view, std::vector<std::string>> dropped;
   std::erase_if(tensors, [&](const StoredTensor& tensor) {
-    const std::string_view part = tensor.name.ends_with("attn.D") ? "buffers" : passed_over_as(tensor.name);
+    const bool stray_D = tensor.name.ends_with("attn.D") && family != "comba";
+    const std::string_view part = stray_D ? "buffers" : passed_over_as(tensor.name);
     if (!part.empty()) dropped[part].push_back(tensor.name);
     return !part.empty();
   });
@@ -94,7 +99,7 @@ Plan plan_model(const Config& config) {
 std::vector<StoredTensor> regular_tensors(const Checkpoint& checkpoint, Plan& plan) {
   std::vector<StoredTensor> tensors = checkpoint.tensors;
   take_planned_names(tensors, plan.embeddings, plan.head, plan.notes);
-  pass_over(tensors, plan.notes);
+  pass_over(tensors, plan.family, plan.notes);
   if (rename(tensors, "backbone.embedding.weight", "backbone.embeddings.weight")) plan.notes.push_back("legacy name backbone.embedding");
   if (plan.embeddings == "model.embeddings.weight" && rename(tensors, "model.embed_tokens.weight", plan.embeddings)) {
     plan.notes.push_back("legacy name model.embed_tokens");

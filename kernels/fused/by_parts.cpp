@@ -155,6 +155,13 @@ void by_parts(const ops::SwiGlu& op, Backend& device) {
   device.project(std::span(&down, 1), op.workspace);
 }
 
+ConstTensor together(ConstTensor x, Backend& device, Workspace& workspace) {
+  if (x.contiguous()) return x;
+  const Tensor copy = workspace.tensor(x.shape, x.dtype);
+  device.copy(copy, x);
+  return copy;
+}
+
 void by_parts(const ops::ForgetGatedOuterProduct& op, Backend& device) {
   device.project(std::span(&op.gate, 1), op.workspace);
   device.decayed_outer_product(op.memory, op.chunk_size);

@@ -27,6 +27,8 @@ concept Fused = requires(const Op& op, Backend& device) {
 
 /// y = finish(y)
 void finish(const LinearProduct& p, Backend& device);
+/// x, or a copy of it where its rows lie apart.
+ConstTensor together(ConstTensor x, Backend& device, Workspace& workspace);
 /// x̂ of projection.h in the workspace, in the type of activations; x itself where there is no norm.
 ConstTensor normed(ConstTensor x, const InputNorm& norm, Backend& device, Workspace& workspace);
 

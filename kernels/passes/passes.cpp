@@ -229,7 +229,7 @@ void norms_into_delta_rules(Program& program) {
   std::vector<std::size_t> done;
   for (Operation& op : program.operations) {
     const auto* memory = std::get_if<DeltaRule>(&op);
-    if (!memory || program[memory->q].rows != Rows::tokens) continue;
+    if (!memory || program[memory->q].rows != Rows::tokens || memory->steps > 1) continue;
     const auto norm = [&](Value v) -> const Apply* {
       const Apply* apply = uses.is_private(program, v) ? uses.maker_as<Apply>(program, v) : nullptr;
       return apply && std::holds_alternative<L2Norm>(apply->f) ? apply : nullptr;

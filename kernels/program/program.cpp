@@ -17,6 +17,7 @@ void see_values(Op& op, const Read& read, const Write& write) {
   const auto see_memory = [&](auto& memory) {
     read_all(memory.q, memory.k, memory.v, memory.log_decay);
     if constexpr (requires { memory.beta; }) read(memory.beta);
+    if constexpr (requires { memory.undecayed_erase; }) read(memory.undecayed_erase);
     if constexpr (requires { memory.selected; }) read_all(memory.gate, memory.selected);
     read(memory.state.copy);
     write(memory.o);
@@ -200,9 +201,10 @@ Value Program::linear_of_heads(ConstTensor weight, Value x) {
   return add(LinearOfHeads{.x = x, .weight = weight, .y = {}}, &LinearOfHeads::y, {weight.rows()}, ValueType::exact);
 }
 
-Value Program::linear_each_head(ConstTensor weight, Value x) {
+Value Program::linear_each_head(ConstTensor weight, ConstTensor bias, Value x) {
   const ValueInfo info = (*this)[x];
-  return add(LinearEachHead{.x = x, .weight = weight, .y = {}}, &LinearEachHead::y, {info.axes[0], weight.rows()}, info.numbers);
+  return add(LinearEachHead{.x = x, .weight = weight, .bias = bias, .y = {}}, &LinearEachHead::y, {info.axes[0], weight.rows()},
+             info.numbers);
 }
 
 Value Program::apply(Function f, Value x, ValueType numbers) {
@@ -246,7 +248,9 @@ Value Program::convolution(Value x, ConstTensor weight, ConstTensor bias, Activa
 }
 
 Value Program::top_k(Value scores, std::int64_t count) {
-  return add(TopK{.scores = scores, .ids = {}}, &TopK::ids, {count}, ValueType::indices);
+  Shape axes = (*this)[scores].axes;
+  axes[axes.rank() - 1] = count;
+  return add(TopK{.scores = scores, .ids = {}}, &TopK::ids, axes, ValueType::indices);
 }
 
 Value Program::renormalise(Value gate, Value ids) {

@@ -93,10 +93,10 @@ struct LinearOfHeads {
   ConstTensor weight;
   Value y;
 };
-/// y[t, h, :] = x[t, h, :] · weightᵀ: every head by itself
+/// y[t, h, :] = x[t, h, :] · weightᵀ + bias: every head by itself
 struct LinearEachHead {
   Value x;
-  ConstTensor weight;
+  ConstTensor weight, bias;
   Value y;
 };
 struct Apply {
@@ -138,7 +138,7 @@ struct Convolution {
   std::size_t cache = 0;
   Value y;
 };
-/// ids = the largest of scores, ties to the lowest index     (routing.h)
+/// ids = the largest of scores, of each head's where there are heads; ties to the lowest index     (routing.h)
 struct TopK {
   Value scores;
   Value ids;
@@ -186,9 +186,11 @@ struct OuterProduct {
   StateOf state;
   Value o;
 };
-/// gated_delta_rule.h
+/// gated_delta_rule.h, fused/delta_rules.h
 struct DeltaRule {
   Value q, k, v, log_decay, beta;
+  Value undecayed_erase;   // absent, or c: what is erased is of the state before its decay
+  std::int64_t steps = 1;  // of a token; more: k, v and beta are of all steps, one step's heads side by side
   float scale = 1;
   StateOf state;
   Value o;
@@ -357,7 +359,7 @@ class Program {
 
   Value linear(ConstTensor weight, ConstTensor bias, Value x, ValueType numbers = ValueType::rounded);
   Value linear_of_heads(ConstTensor weight, Value x);
-  Value linear_each_head(ConstTensor weight, Value x);
+  Value linear_each_head(ConstTensor weight, ConstTensor bias, Value x);
   Value apply(Function f, Value x) { return apply(std::move(f), x, (*this)[x].numbers); }
   Value apply(Function f, Value x, ValueType numbers);
   /// y, a part of another value, becomes f(x).

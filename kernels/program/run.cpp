@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "kernels/fused/by_parts.h"
+#include "kernels/fused/delta_rules.h"
 #include "kernels/program/routed_rows.h"
 
 namespace statescope::program {
@@ -98,15 +100,8 @@ class Runner {
     for (std::int64_t h = 0; h < op.weight.rows(); ++h) backend().linear(y.columns(h, {1}), x.columns(h * n, {n}), op.weight.slice(h, 1));
   }
   void operator()(const LinearEachHead& op) {
-    ConstTensor x = from(op.x);
-    if (!x.contiguous()) {
-      const Tensor together = pass_.workspace.tensor(x.shape, x.dtype);
-      backend().copy(together, x);
-      x = together;
-    }
     const Tensor y = to(op.y);
-    const std::int64_t rows = x.rows() * x.shape[1];
-    backend().linear(Tensor(y.data, y.dtype, {rows, y.shape[2]}), ConstTensor(x.data, x.dtype, {rows, x.shape[2]}), op.weight);
+    backend().linear(Tensor(y.data, y.dtype, {y.rows() * y.shape[1], y.shape[2]}), head_rows(from(op.x)), op.weight, op.bias);
   }
   void operator()(const Apply& op) { std::visit(Applying{*this, to(op.y), from(op.x)}, op.f); }
   void operator()(const Combine& op) { std::visit(Combining{backend(), to(op.y), from(op.a), from(op.b)}, op.f); }
@@ -139,7 +134,12 @@ class Runner {
                                  .final_cache = cache,
                                  .y = to(op.y)});
   }
-  void operator()(const TopK& op) { backend().top_k(to(op.ids), from(op.scores)); }
+  void operator()(const TopK& op) {
+    const ConstTensor scores = from(op.scores);
+    const Tensor ids = to(op.ids);
+    if (scores.shape.rank() == 2) return backend().top_k(ids, scores);
+    backend().top_k(Tensor(ids.data, ids.dtype, {ids.rows() * ids.shape[1], ids.shape[2]}), head_rows(scores));
+  }
   void operator()(const Route& op) {
     std::vector<std::int32_t> all;
     for (std::int64_t t = 0; t < pass_.tokens; ++t) all.insert(all.end(), op.partitions.begin(), op.partitions.end());
@@ -160,7 +160,10 @@ class Runner {
   void operator()(const CopyState& op) { backend().copy(to(op.y), pass_.memory[op.memory]); }
 
   void operator()(const OuterProduct& op) { backend().decayed_outer_product(memory(op), pass_.chunk_size); }
-  void operator()(const DeltaRule& op) { backend().gated_delta_rule(memory(op), pass_.chunk_size); }
+  void operator()(const DeltaRule& op) {
+    op.steps > 1 ? gated_delta_rule_steps(memory(op), op.steps, pass_.chunk_size, backend(), pass_.workspace)
+                 : backend().gated_delta_rule(memory(op), pass_.chunk_size);
+  }
   void operator()(const SparseMemory& op) { backend().sparse_state(memory(op), pass_.chunk_size, pass_.workspace); }
 
   void operator()(const Dispatch& op) {
@@ -327,6 +330,11 @@ class Runner {
   };
 
   Backend& backend() const { return pass_.backend; }
+  /// x [T, H, n] with a row for each token and head. A copy where tokens lie apart.
+  ConstTensor head_rows(ConstTensor x) {
+    x = together(x, backend(), pass_.workspace);
+    return {x.data, x.dtype, {x.rows() * x.shape[1], x.shape[2]}};
+  }
   Tensor to(Value v) { return tensors_.to(v); }
   Segments one_segment() const { return {pass_.cu_seqlens, {}}; }
   Segments segments_of(Value v) const { return program_[v].rows == Rows::routed ? routed_.segments() : one_segment(); }
@@ -350,16 +358,17 @@ class Runner {
   }
   GatedDeltaRule memory(const DeltaRule& op) {
     const Tensor state = state_of(op.state);
-    return {.q = from(op.q),
-            .k = from(op.k),
-            .v = from(op.v),
-            .log_decay = from(op.log_decay),
-            .beta = from(op.beta),
-            .scale = op.scale,
-            .segments = segments_of(op.q),
-            .initial_state = state,
-            .final_state = state,
-            .o = to(op.o)};
+    const GatedDeltaRule rule{.q = from(op.q),
+                              .k = from(op.k),
+                              .v = from(op.v),
+                              .log_decay = from(op.log_decay),
+                              .beta = from(op.beta),
+                              .scale = op.scale,
+                              .segments = segments_of(op.q),
+                              .initial_state = state,
+                              .final_state = state,
+                              .o = to(op.o)};
+    return op.undecayed_erase ? with_undecayed_erase(rule, from(op.undecayed_erase), backend(), pass_.workspace) : rule;
   }
   SparseState memory(const SparseMemory& op) {
     const Tensor state = state_of(op.state);

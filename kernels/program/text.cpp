@@ -28,7 +28,7 @@ class Writer {
 
   void operator()(const Linear& op) { line(op.y, product(op.x, op.weight, op.bias)); }
   void operator()(const LinearOfHeads& op) { line(op.y, of(op.x) + " · one row of " + shape(op.weight) + "ᵀ for each head"); }
-  void operator()(const LinearEachHead& op) { line(op.y, product(op.x, op.weight, {}) + " in each head"); }
+  void operator()(const LinearEachHead& op) { line(op.y, product(op.x, op.weight, op.bias) + " in each head"); }
   void operator()(const Apply& op) { line(op.y, std::visit(Function{of(op.x)}, op.f)); }
   void operator()(const Combine& op) { line(op.y, std::visit(Combination{of(op.a), of(op.b)}, op.f)); }
   void operator()(const Constant& op) { line(op.y, "constant " + shape(op.row)); }
@@ -168,7 +168,8 @@ class Writer {
   }
   std::string memory(const DeltaRule& op) const {
     return "delta_rule(" + state(op.state) + "; " + of(op.q) + ", " + of(op.k) + ", " + of(op.v) + decayed(op.log_decay) + ", " +
-           of(op.beta) + ")";
+           of(op.beta) + (op.undecayed_erase ? ", erases " + of(op.undecayed_erase) + " of what has not decayed" : "") +
+           (op.steps > 1 ? ", " + std::to_string(op.steps) + " steps a token" : "") + ")";
   }
   std::string memory(const SparseMemory& op) const {
     return "sparse_" + std::string(op.beta ? "delta_rule(" : "outer_product(") + state(op.state) + "; " + of(op.q) + ", " + of(op.k) +

@@ -18,7 +18,7 @@ constexpr double kOtherChoiceTolerance = 0.3;  // the same, where a rounding cha
 
 /// What is chosen by largest scores, and the reference's name for it.
 const std::map<std::string, std::string> kChoices{
-    {"partition_selected", "route_ids"}, {"moe_selected", "moe_ids"}, {"moba_selected", "moba_selected"}};
+    {"partition_selected", "route_ids"}, {"moe_selected", "moe_ids"}, {"moba_selected", "moba_selected"}, {"row_selected", "row_ids"}};
 
 /// How the prompt is cut: pieces of tokens, each with a chunk size (0: step form).
 struct Piece {

@@ -30,6 +30,12 @@ Head head_of(const Pass& pass, std::int64_t T, std::int64_t h, std::int64_t H, i
     head.v.push_back(numbers(pass["v"], t, h, H, -1));
     head.log_decay.push_back(pass.channels.contains("log_decay") ? numbers(pass["log_decay"], t, h, H, pair) : Numbers{0});
     if (pass.channels.contains("beta")) head.beta.push_back(numbers(pass["beta"], t, h, H, pair)[0]);
+    if (pass.channels.contains("erase")) {
+      // β (v − c k S) = β c/α ((α/c) v − k α S)     (spec §17.13)
+      const double ratio = std::exp(head.log_decay.back()[0]) / numbers(pass["erase"], t, h, H, -1)[0];
+      head.beta.back() /= ratio;
+      for (double& value : head.v.back()) value *= ratio;
+    }
   }
   return head;
 }
@@ -100,11 +106,12 @@ std::vector<MixerState> states_of(MixerRig& rig, const std::vector<float>& x) {
   return states;
 }
 
-double implicit_attention_error(MixerRig& rig) {
+double implicit_attention_error(MixerRig& rig, const Config& config) {
   const std::vector<float> x = rig.some_input(kTokens);
   const Pass whole = rig.read(x);
   const std::int64_t H = rig.layout.memory[0].shape[1];
-  const double scale = rig.row->name == "mamba2" ? 1 : 1 / std::sqrt(static_cast<double>(rig.layout.memory[0].shape[2]));
+  const bool unscaled = rig.row->name == "mamba2" || config.text("feature_map", "") == "performer";
+  const double scale = unscaled ? 1 : 1 / std::sqrt(static_cast<double>(rig.layout.memory[0].shape[2]));
   const std::vector<MixerState> states = states_of(rig, x);
   Compared compared;
   for (std::int64_t h = 0; h < H; ++h) {
@@ -172,12 +179,12 @@ TEST_CASE("implicit attention: Σ_s A_ts v_s from the channels is what the state
     const std::string family = model.config["model_type"];
     const Config config(model.config);
     if (family == "transformer" || family == "mom" || family == "gsa" || family == "sse_swa_moba") continue;
-    if (config.boolean("v1_joint_softmax", false)) continue;
+    if (config.boolean("v1_joint_softmax", false) || config.integer("num_householder", 1) > 1) continue;
     INFO(model.name);
     const bool softmax_first = model.name == "gla heterogeneous hybrid";
     MixerRig rig(random_checkpoint(config, 2), softmax_first ? 2 : 0);
     if (rig.layout.memory.empty()) continue;
-    CHECK((family == "sse" ? sse_implicit_attention_error(rig, config) : implicit_attention_error(rig)) < 1e-5);
+    CHECK((family == "sse" ? sse_implicit_attention_error(rig, config) : implicit_attention_error(rig, config)) < 1e-5);
     ++checked;
   }
   CHECK(checked > 30);
@@ -226,6 +233,45 @@ TEST_CASE("GLA without decay is linear attention with the identity map (spec §1
   CHECK(difference(logits_of(*gla.model(), ids), logits_of(*linear.model(), ids)) < 1e-5);
   gla.fill("gk_proj.1.bias", 0);
   CHECK(difference(logits_of(*gla.model(), ids), logits_of(*linear.model(), ids)) > 1e-2);
+}
+
+TEST_CASE("Gated DeltaProduct with one step a token is Gated DeltaNet (spec §17.12)") {
+  Editable product(small_config("gated_deltaproduct", {{"head_dim", 16}, {"use_forget_gate", true}}));
+  Editable net(*product.checkpoint());
+  net.set({{"model_type", "gated_deltanet"}, {"use_forget_gate", nullptr}});
+  const std::vector<std::int32_t> ids = some_ids(70);
+  CHECK(difference(logits_of(*product.model(), ids), logits_of(*net.model(), ids)) < 1e-6);
+}
+
+TEST_CASE("HGRN2 is the same where all lower bounds are shifted together, and forgets more where there are none (spec §17.11)") {
+  Editable bounded(small_config("hgrn2", {{"expand_ratio", 16}, {"num_hidden_layers", 3}}));
+  const std::vector<std::int32_t> ids = some_ids(70);
+  const std::vector<float> truth = logits_of(*bounded.model(), ids);
+  Editable free(*bounded.checkpoint());
+  free.set({{"use_lower_bound", false}}).erase("model.lower_bounds");
+  CHECK(difference(logits_of(*free.model(), ids), truth) > 1e-2);
+  bounded.each("lower_bounds", [](std::span<float> all) {
+    for (float& bound : all) bound += 0.5F;
+  });
+  CHECK(difference(logits_of(*bounded.model(), ids), truth) < 1e-5);
+}
+
+TEST_CASE("a row-sparse token of MetaLA leaves the rows that it does not pick bitwise as they were (spec §17.15)") {
+  MixerRig rig(Editable(small_config("metala", {{"expand_k", 1.0}, {"row_sparse", {{"topk", 3}}}})));
+  const std::vector<float> x = rig.some_input(31);
+  const Pass before = rig.read(std::span(x).first(static_cast<std::size_t>(30 * rig.hidden()))), after = rig.read(x, {{30, 64}, {1, 0}});
+  const Channel& picked = after["row_selected"];
+  const std::vector<float> was = values_of(before.state.memory[0]), is = values_of(after.state.memory[0]);
+  std::size_t kept = 0;
+  for (std::size_t row = 0; row < 4 * 16; ++row) {
+    const auto* chosen = picked.integers.data() + 30 * 4 * 3 + row / 16 * 3;
+    const bool same =
+        std::equal(was.begin() + static_cast<std::ptrdiff_t>(row * 16), was.begin() + static_cast<std::ptrdiff_t>(row * 16 + 16),
+                   is.begin() + static_cast<std::ptrdiff_t>(row * 16));
+    CHECK(same == (std::find(chosen, chosen + 3, static_cast<std::int32_t>(row % 16)) == chosen + 3));
+    kept += same;
+  }
+  CHECK(kept == 4 * 13);
 }
 
 TEST_CASE("GLA whose channels decay alike is the scalar-decay form (spec §16.2)") {

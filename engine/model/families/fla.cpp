@@ -12,6 +12,8 @@
 namespace statescope {
 namespace {
 
+const std::set<std::string> kOf21Layers{"gated_deltanet", "gated_deltaproduct", "comba"};  // where the config does not say
+
 std::int64_t swiglu_width(const Config& config, std::int64_t hidden, double default_ratio) {
   if (config.has("intermediate_size")) return config.integer("intermediate_size");
   // I = 256·ceil( trunc(D · ratio · 2/3) / 256 )
@@ -110,7 +112,7 @@ Plan plan_fla(const Config& stored, const std::string& family) {
   plan.head = "lm_head.weight";
   plan.norm_eps = plan.ffn_norm_eps = static_cast<float>(config.not_negative("norm_eps", 1e-6));
   plan.tied = config.boolean("tie_word_embeddings", false);
-  const std::int64_t layers = config.integer("num_hidden_layers", family == "gated_deltanet" ? 21 : 24, 1, kMaxLayers);
+  const std::int64_t layers = config.integer("num_hidden_layers", kOf21Layers.contains(family) ? 21 : 24, 1, kMaxLayers);
   for (std::int64_t i = 0; i < layers; ++i) {
     const std::string prefix = fmt::format("model.layers.{}.", i);
     plan.layers.push_back({.mixer = family == "sse_swa_moba" ? "sse_swa" : family,

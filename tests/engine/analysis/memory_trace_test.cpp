@@ -125,7 +125,8 @@ TEST_CASE("implicit attention: over the tokens of a slot it gives what was read 
           const std::int64_t token = visits.token[static_cast<std::size_t>(j)];
           const Contributions c = implicit_attention(trace, slot, head, token);
           CHECK(c.token.back() == token);
-          const std::span<const float> o(visits.o.data() + (j * trace.H + head) * trace.V, static_cast<std::size_t>(trace.V));
+          const std::int64_t read = visits.reading(token);  // of a token's several steps the last
+          const std::span<const float> o(visits.o.data() + (read * trace.H + head) * trace.V, static_cast<std::size_t>(trace.V));
           CHECK(near(sum(trace, slot, head, c), o));
           if (largest(o) == 0) continue;
           const double early = read_share(trace, slot, head, token, 0, token / 2);
@@ -149,6 +150,7 @@ TEST_CASE("implicit attention: Σ_s A_ts v_s is what was read, to 1e-5 of a laye
         for_each_head(trace, [&](std::int64_t slot, std::int64_t head) {
           const SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
           for (std::int64_t j = 0; j < visits.count(); ++j) {
+            if (visits.reading(visits.token[static_cast<std::size_t>(j)]) != j) continue;
             const std::vector<float> o =
                 sum(trace, slot, head, implicit_attention(trace, slot, head, visits.token[static_cast<std::size_t>(j)]));
             found.insert(found.end(), o.begin(), o.end());

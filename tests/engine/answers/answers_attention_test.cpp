@@ -5,6 +5,7 @@
 #include "engine/analysis/attention_map.h"
 #include "engine/analysis/memory_reading.h"
 #include "engine/answers/answers.h"
+#include "engine/answers/own_values.h"
 #include "engine/error.h"
 #include "tests/catch.h"
 #include "tests/engine/analysis/evidence_of.h"
@@ -27,33 +28,16 @@ struct Window {
   AttentionMap map;
 };
 
-/// What a token's value was multiplied with before it was written, [T]: Mamba-2's dt, the write gate of SLA on GDN.
-std::vector<float> gates_of(Evidence& evidence, std::int64_t layer, std::int64_t head, std::int64_t heads) {
-  const std::string& mixer = evidence.layer(layer).mixer;
-  const ChannelRows* rows = evidence.channel(layer, mixer == "mamba2" || mixer == "falcon_h1" ? "dt"
-                                                    : mixer == "gated_deltanet"               ? "head_gate_k"
-                                                                                              : "");
-  std::vector<float> gates(kTokens, 1);
-  for (std::size_t t = 0; rows && t < gates.size(); ++t)
-    gates[t] = rows->values[t * static_cast<std::size_t>(rows->shape[0]) + static_cast<std::size_t>(head * rows->shape[0] / heads)];
-  return gates;
-}
-
-/// Mamba-2's D, [H] of a layer; empty where it is not one number a head.
-std::vector<float> skips_of(const Evidence& evidence, std::int64_t layer, std::int64_t heads) {
-  const std::string begin = "layers." + std::to_string(layer) + ".";
-  for (const StoredTensor& tensor : evidence.checkpoint().tensors) {
-    const bool is_D = tensor.name.ends_with(".mixer.D") || tensor.name.ends_with(".mamba.D");
-    if (is_D && tensor.name.find(begin) != tensor.name.npos && tensor.size() == heads)
-      return {floats(tensor).begin(), floats(tensor).end()};
-  }
-  return {};
+/// What a token's value was multiplied with before it was written, [T].
+std::vector<float> gates_of(Evidence& evidence, std::int64_t layer, std::int64_t head, const MemoryTrace& trace) {
+  const std::vector<float> gates = value_gate(layer, head, trace, evidence);
+  return gates.empty() ? std::vector<float>(kTokens, 1) : gates;
 }
 
 /// One slot's window is what single read-outs say, each swept on its own.
 void check_window(Evidence& evidence, std::int64_t layer, const MemoryTrace& trace, std::int64_t slot, std::int64_t head) {
   const Window window(evidence, layer, head, kFrom, kTo, slot);
-  const std::vector<float> gates = gates_of(evidence, layer, head, trace.H), skips = skips_of(evidence, layer, trace.H);
+  const std::vector<float> gates = gates_of(evidence, layer, head, trace), skips = skip_weights(layer, head, trace, evidence);
   for (std::int64_t t = kFrom; t < kTo; ++t) {
     const Contributions expected = implicit_attention(trace, slot, head, t);
     std::vector<double> row(kTokens);
@@ -64,7 +48,7 @@ void check_window(Evidence& evidence, std::int64_t layer, const MemoryTrace& tra
       most = std::max(most, std::abs(row[s]));
       if (expected.token[i] < kFrom) before += std::abs(row[s]);
     }
-    if (!skips.empty()) row[static_cast<std::size_t>(t)] += skips[static_cast<std::size_t>(head)];
+    if (!skips.empty()) row[static_cast<std::size_t>(t)] += skips[static_cast<std::size_t>(t)];
     for (std::int64_t s = kFrom; s < kTo; ++s) REQUIRE(std::abs(window.at(t, s) - row[static_cast<std::size_t>(s)]) <= 1e-6 * most);
     REQUIRE(std::abs(window.before(t) - before) <= 1e-6 * (before + most));
   }
@@ -98,7 +82,7 @@ TEST_CASE("answers: a window of the attention map is the read-outs of its tokens
     SmallEvidence run(small.config, kTokens);
     for (std::int64_t l = 0; l < run.model->layers(); ++l) {
       const MemoryTrace* trace = run.evidence.trace(l);
-      if (!trace || normalised(run.evidence, l, run.evidence.traces(l).size())) continue;
+      if (!trace || normalised(run.evidence, l, run.evidence.traces(l).size()) || run.model->layout(l).steps > 1) continue;
       ++layers;
       for (std::int64_t slot = 0; slot < std::ssize(trace->slots); ++slot) check_window(run.evidence, l, *trace, slot, trace->H - 1);
     }
@@ -113,6 +97,8 @@ TEST_CASE("answers: the whole attention map times the values is what was read") 
         {"gsa", small_config("gsa", {{"num_slots", 12}})},
         {"linear_attn, normalised", small_config("linear_attn", {{"norm_feature_map", true}})},
         {"gated_deltanet sla", small_config("gated_deltanet", with(sla(), {{"head_dim", 16}, {"num_v_heads", 8}}))},
+        {"metala", small_config("metala")},
+        {"comba", small_config("comba", {{"head_dim", 16}, {"num_v_heads", 8}})},
         {"mamba2", small_config("mamba2", {{"head_dim", 16}, {"state_size", 12}, {"n_groups", 2}})}}) {
     INFO(small.name);
     SmallEvidence run(small.config, kTokens);
@@ -120,16 +106,15 @@ TEST_CASE("answers: the whole attention map times the values is what was read") 
     const std::vector<MemoryTrace>& all = run.evidence.traces(1);
     std::vector<float> o = trace.slots[0].o, v = trace.slots[0].v;
     // Values as they were before a gate, x of Mamba-2, which is read with D beside the memory.
-    const std::vector<float> skips = skips_of(run.evidence, 1, trace.H);
     for (std::int64_t head = 0; head < trace.H; ++head) {
-      const std::vector<float> gates = gates_of(run.evidence, 1, head, trace.H);
+      const std::vector<float> gates = gates_of(run.evidence, 1, head, trace), skips = skip_weights(1, head, trace, run.evidence);
+      CHECK(skips.empty() == (small.name != "mamba2" && small.name != "metala"));
       for (std::int64_t i = 0; i < kTokens * trace.V; ++i) {
         const auto at = static_cast<std::size_t>((i / trace.V * trace.H + head) * trace.V + i % trace.V);
         v[at] /= gates[static_cast<std::size_t>(i / trace.V)];
-        if (!skips.empty()) o[at] += skips[static_cast<std::size_t>(head)] * v[at];
+        if (!skips.empty()) o[at] += skips[static_cast<std::size_t>(i / trace.V)] * v[at];
       }
     }
-    CHECK(skips.empty() == (small.name != "mamba2"));
     if (normalised(run.evidence, 1, all.size())) {
       for (std::size_t i = 0; i < o.size(); ++i) o[i] /= all[1].slots[0].o[i / static_cast<std::size_t>(trace.V)];
     }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "engine/answers/answers.h"
+#include "engine/answers/own_values.h"
 #include "engine/error.h"
 #include "tests/catch.h"
 #include "tests/engine/analysis/evidence_of.h"
@@ -19,7 +20,7 @@ std::vector<double> log_alpha(const MemoryTrace& trace, std::int64_t slot, std::
   std::vector<double> result(kTokens);
   for (std::int64_t i = 0; i < visits.count(); ++i) {
     const std::int64_t at = (i * trace.H + head) * trace.decay_width + channel;
-    result[static_cast<std::size_t>(visits.token[static_cast<std::size_t>(i)])] = visits.log_decay[static_cast<std::size_t>(at)];
+    result[static_cast<std::size_t>(visits.token[static_cast<std::size_t>(i)])] += visits.log_decay[static_cast<std::size_t>(at)];
   }
   return result;
 }
@@ -165,6 +166,8 @@ TEST_CASE("answers: the delta rule at every visit, from a state carried along in
       const SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
       const DeltaRule rule = answer(DeltaRuleQuestion{layer, slot, head}, run.evidence);
       REQUIRE(rule.token == visits.token);
+      const std::vector<float> ratios =
+          undecayed_ratio(layer, head, trace, run.evidence);  // Comba's trace has α/c of v and of what is read
       std::vector<double> S(static_cast<std::size_t>(K * V));
       for (std::int64_t i = 0; i < visits.count(); ++i) {
         const std::int64_t row = i * trace.H + head;
@@ -189,11 +192,12 @@ TEST_CASE("answers: the delta rule at every visit, from a state carried along in
             S[static_cast<std::size_t>(r * V + c)] += beta * k[r] * (v[c] - prediction[static_cast<std::size_t>(c)]);
         }
         const auto at = static_cast<std::size_t>(i);
-        CHECK(rule.prediction[at] == Approx(std::sqrt(erased)).margin(1e-6));
-        CHECK(rule.error[at] == Approx(std::sqrt(error)).margin(1e-6));
+        const double ratio = ratios.empty() ? 1 : ratios[static_cast<std::size_t>(visits.token[at])];
+        CHECK(rule.prediction[at] * ratio == Approx(std::sqrt(erased)).margin(1e-6));
+        CHECK(rule.error[at] * ratio == Approx(std::sqrt(error)).margin(1e-6));
         CHECK(rule.erase[at] == Approx(beta * std::sqrt(k2 * erased)).margin(1e-6));
         CHECK(rule.update[at] == Approx(beta * std::sqrt(k2 * error)).margin(1e-6));
-        CHECK(rule.mended[at] == Approx(beta * k2).margin(1e-6));
+        CHECK(rule.mended[at] == Approx(beta * ratio * k2).margin(1e-6));
         CHECK(rule.eigenvalue[at] == Approx(rule.alpha[at] * (1 - beta * k2)).margin(1e-6));
       }
     }
