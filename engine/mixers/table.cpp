@@ -57,7 +57,7 @@ const std::array<MixerRow, 19>& rows() {
   return table;
 }
 
-constexpr std::array<ChannelRow, 21> kChannels{{
+constexpr std::array<ChannelRow, 23> kChannels{{
     {"q", "[heads, K] or [shared | sparse, heads, K]", "1",
      "queries as the memory reads with them, before the factor K^{-1/2}; SSE: before gate and L2 norm (spec §3, §4.3)"},
     {"k", "[heads, K] or [shared | sparse, heads, K]", "1",
