@@ -215,11 +215,15 @@ Survival survival(const MemoryTrace& trace, std::int64_t slot, std::int64_t head
     if (trace.rule == MemoryRule::delta) C.add(visit, -visit.beta, C.predict(visit).data());
     const double erased = C.size();
     if (visits.token(j) < end) C.add(visit, visit.beta, visit.v);
-    result.token.push_back(visits.token(j));
-    result.decayed.push_back(before - decayed);
-    result.erased.push_back(decayed - erased);
-    result.kept.push_back(C.size());
-    result.written.push_back(result.kept.back() - erased);
+    const double kept = C.size(), given_back = std::clamp(erased - decayed, 0.0, before - decayed);
+    if (result.token.empty() || result.token.back() != visits.token(j)) {
+      result.token.push_back(visits.token(j));
+      for (std::vector<double>* parts : {&result.decayed, &result.erased, &result.written, &result.kept}) parts->push_back(0);
+    }
+    result.decayed.back() += before - decayed - given_back;
+    result.erased.back() += decayed - erased + given_back;
+    result.written.back() += kept - erased;
+    result.kept.back() = kept;
   }
   return result;
 }

@@ -31,11 +31,12 @@ Contributions implicit_attention(const MemoryTrace& trace, std::int64_t slot, st
 /// What is left, in one slot and head, of what the tokens [begin, end) wrote: C, with S = C + all else, after each later visit.
 struct Survival {
   static constexpr Accuracy accuracy = kRecomputed;
-  std::vector<std::int32_t> token;  // [n], the visits from the first of [begin, end) on
-  std::vector<double> kept;         // [n] ‖C‖_F after the visit
+  std::vector<std::int32_t> token;  // [n], those that came to the slot from the first of [begin, end) on, ascending
+  std::vector<double> kept;         // [n] ‖C‖_F after all visits of the token
   std::vector<double> decayed;      // [n] ‖C‖_F − ‖α C‖_F: taken by decay
-  std::vector<double> erased;  // [n] ‖α C‖_F − ‖(I − β kᵀk) α C‖_F: taken by the delta rule; below 0 where it reflects (β‖k‖² > 2)
-  std::vector<double> written;  // [n] what the visit added to ‖C‖_F: 0 outside of [begin, end)
+  std::vector<double> erased;  // [n] ‖α C‖_F − ‖(I − β kᵀk) α C‖_F: taken by the delta rule; below 0 where it reflects (β‖k‖² > 2) by more
+                               // than the decay took, of which what it gives back is taken off
+  std::vector<double> written;  // [n] what the token added to ‖C‖_F: 0 outside of [begin, end)
 };
 Survival survival(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t begin, std::int64_t end);
 

@@ -94,9 +94,9 @@ void name_tokens(MemoryTrace& trace, const MixerLayout& layout, Selection& selec
       const std::vector<std::int32_t>& came = selection.tokens(partition);
       std::copy(came.begin(), came.end(), token.end() - std::ssize(came));
     } else {
-      const std::int64_t n = (to - from) * layout.steps;
+      const std::int64_t n = (to - from) * trace.steps;
       for (std::int64_t i = 0; i < n; ++i)
-        token[token.size() - static_cast<std::size_t>(n - i)] = static_cast<std::int32_t>(from + i / layout.steps);
+        token[token.size() - static_cast<std::size_t>(n - i)] = static_cast<std::int32_t>(from + i / trace.steps);
     }
   }
 }
@@ -240,7 +240,10 @@ std::vector<MemoryTrace> MemoryTracer::trace(std::int64_t layer, std::span<const
     rules[static_cast<std::size_t>(layer)] = stretch.rules;
     const ConstTensor entered(residual.data() + from * D, DType::f32, {stretch.to - from, D});
     model_->replay(layer, state, entered, from, {.prompt_length = prompt_length, .rules = rules}, &selection);
-    for (auto& [memory, trace] : backend_->kept) name_tokens(trace, layout, selection, from, stretch.to);
+    for (auto& [memory, trace] : backend_->kept) {
+      trace.steps = layout.steps;
+      name_tokens(trace, layout, selection, from, stretch.to);
+    }
     from = stretch.to;
     edit(state, layout, stretch);
   }

@@ -18,9 +18,9 @@ enum class MemoryRule {
 };
 
 /// The tokens that visited a slot, in their order: those that the routing sent there, for a shared slot all; where a token takes several
-/// steps of the delta rule, so many times. Rows are contiguous. An
-/// intervention on the state after a token is a visit of that token too, which reads nothing: scaling is a decay; an imported state, or one
-/// that was scaled by a number below 0, is forgotten and written anew row by row.
+/// steps of the delta rule, so many times. Rows are contiguous. An intervention on the state after a token is a visit of that token too,
+/// which reads nothing: scaling is a decay; an imported state, or one that was scaled by a number below 0, is forgotten and written anew
+/// row by row.
 struct SlotVisits {
   std::vector<std::int32_t> token;  // [n]
   std::vector<float> q, k;          // [n, H, K], with all gates and norms; q times the memory's scale, 0 where the token does not read,
@@ -44,6 +44,7 @@ struct MemoryTrace {
   MemoryRule rule = MemoryRule::outer_product;
   DecayAxis decay_axis = DecayAxis::rows;
   std::int64_t H = 0, K = 0, V = 0;
+  std::int64_t steps = 1;        // visits of one token, one after the other (Gated DeltaProduct)
   std::int64_t decay_width = 0;  // 0: no decay, 1: one number a head, else one a row (or column, see decay_axis)
   std::vector<SlotVisits> slots;
 };

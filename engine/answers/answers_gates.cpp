@@ -1,4 +1,6 @@
 // Decay, the competition of heads, the delta rule: what forgets, who may write, what is corrected.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -155,6 +157,9 @@ DeltaRule answer(const DeltaRuleQuestion& question, Evidence& evidence) {
   const std::vector<MemoryTrace>& traces = evidence.traces(question.layer);
   DeltaRule rule;
   if (traces.empty() || traces.front().rule != MemoryRule::delta) return rule;
+  if (traces.front().steps > 1)
+    throw Error(fmt::format("a token takes {} steps of the delta rule in layer {}; they are not shown one by one", traces.front().steps,
+                            question.layer));
   const SlotVisits& visits = slot_of(traces.front(), question.slot, question.head);
   const auto tell = [&](double fraction) { evidence.tell(fraction); };
   const std::vector<DeltaStep> steps = delta_steps(traces.front(), question.slot, question.head, tell);

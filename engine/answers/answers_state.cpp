@@ -182,8 +182,11 @@ Update answer(const UpdateQuestion& question, Evidence& evidence) {
     for (std::int64_t j = visits.until(question.token - 1); j < visits.until(question.token); ++j) {
       const HeadVisit visit(trace, slot, question.head, j);
       add_visit(update, slot, trace, visit, S);
-      for (std::int64_t r = 0; r < K && !visits.is_edit(j); ++r)
-        update.write_weight[static_cast<std::size_t>(slot * K + r)] = static_cast<float>(visit.beta * visit.k[r]);
+      for (std::int64_t r = 0; r < K && !visits.is_edit(j); ++r) {
+        float& weight = update.write_weight[static_cast<std::size_t>(slot * K + r)];
+        const auto of_step = static_cast<float>(visit.beta * visit.k[r]);
+        if (std::abs(of_step) > std::abs(weight)) weight = of_step;
+      }
     }
   }
   return update;

@@ -58,6 +58,8 @@ WriteSpreads answer(const WriteSpreadQuestion& question, Evidence& evidence) {
   const std::int64_t n = question.to - question.from;
   if (n < 1 || n > 512 || question.from < 0 || question.to > evidence.tokens())
     throw Error(fmt::format("no window of tokens {} to {}", question.from, question.to));
+  if (trace.steps > 1)
+    throw Error(fmt::format("a token writes {} times in layer {}: there is no one spread of its write", trace.steps, question.layer));
   WriteSpreads spreads{.slots = std::ssize(trace.slots), .rows = trace.K, .effective = {}, .counted = {}};
   spreads.effective.assign(static_cast<std::size_t>(spreads.slots * n), std::numeric_limits<float>::quiet_NaN());
   spreads.counted = spreads.effective;

@@ -99,7 +99,7 @@ void add_decay_since(Observed& since, std::int64_t slot, const MemoryTrace& trac
 
 ObservedGroup observe_writes(const LayerSpan& span, Evidence& evidence) {
   const MemoryTrace* trace = evidence.trace(span.layer);
-  if (!trace) return {};
+  if (!trace || trace->steps > 1) return {};  // one number a token is what these are
   const std::int64_t slots = std::ssize(trace->slots), H = trace->H, K = trace->K;
   Observed weight(span, {slots, H, K}), magnitude(span, {slots, H, K}), ratio(span, {slots, H}), participation(span, {slots, H}),
       occupied(span, {H});
@@ -190,7 +190,7 @@ ObservedGroup observe_decay(const LayerSpan& span, Evidence& evidence) {
 
 ObservedGroup observe_delta_rule(const LayerSpan& span, Evidence& evidence) {
   const MemoryTrace* trace = evidence.trace(span.layer);
-  if (!trace || trace->rule != MemoryRule::delta) return {};
+  if (!trace || trace->rule != MemoryRule::delta || trace->steps > 1) return {};
   const std::vector<std::int64_t> shape{std::ssize(trace->slots), trace->H};
   Observed beta(span, shape), prediction(span, shape), error(span, shape), relative(span, shape), cosine(span, shape), erase(span, shape),
       write(span, shape), update(span, shape), eigenvalue(span, shape);

@@ -13,7 +13,7 @@ struct Update {
   static constexpr Accuracy accuracy = kRecomputed;
   std::int64_t slots = 0, rows = 0, columns = 0;
   std::vector<float> decayed, erased, written;  // [slots, K, V]; zeros where the token did not come
-  std::vector<float> write_weight;              // [slots, K] ω, the token's own coefficients of v (delta rule: of v − π)
+  std::vector<float> write_weight;  // [slots, K] ω, the token's own coefficients of v (delta rule: of v − π); of several steps the largest
 };
 
 struct UpdateQuestion {

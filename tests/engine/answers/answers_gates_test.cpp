@@ -160,8 +160,13 @@ TEST_CASE("answers: the delta rule at every visit, from a state carried along in
         CHECK(answer(DeltaRuleQuestion{.layer = layer}, run.evidence).token.empty());
         continue;
       }
-      ++memories;
       const MemoryTrace& trace = traces[0];
+      if (trace.steps > 1) {
+        CHECK_THROWS_WITH(answer(DeltaRuleQuestion{.layer = layer}, run.evidence),
+                          Catch::Matchers::Contains("steps of the delta rule"));
+        continue;
+      }
+      ++memories;
       const std::int64_t head = trace.H - 1, slot = std::ssize(trace.slots) - 1, K = trace.K, V = trace.V;
       const SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
       const DeltaRule rule = answer(DeltaRuleQuestion{layer, slot, head}, run.evidence);

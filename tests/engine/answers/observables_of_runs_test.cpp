@@ -198,7 +198,7 @@ TEST_CASE("observables by name: head gates, the delta rule and the output gate a
       CHECK_FALSE(asked.has("output_gate"));
     }
     const MemoryTrace* trace = evidence.trace(l);
-    REQUIRE(asked.has("erased") == (trace && trace->rule == MemoryRule::delta));
+    REQUIRE(asked.has("erased") == (trace && trace->rule == MemoryRule::delta && trace->steps == 1));
     if (!asked.has("erased")) return;
     const DeltaRule rule = answer(DeltaRuleQuestion{l, 0, 1}, evidence);
     const auto visit = std::ranges::find(rule.token, t);

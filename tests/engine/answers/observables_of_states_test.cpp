@@ -7,7 +7,8 @@ namespace statescope::test::observables_of_runs {
 TEST_CASE("observables by name: writes are those that change the state, as wide as their weights, in every family") {
   int layers = 0;
   in_every_layer([&](Evidence& evidence, const Asked& asked, std::int64_t l) {
-    REQUIRE(asked.has("write_weight") == (evidence.trace(l) != nullptr));
+    const MemoryTrace* trace = evidence.trace(l);
+    REQUIRE(asked.has("write_weight") == (trace && trace->steps == 1));
     if (!asked.has("write_weight")) return;
     ++layers;
     const LayerInfo& layer = evidence.layer(l);
