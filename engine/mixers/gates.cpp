@@ -1,43 +1,10 @@
-// Gates over heads and outputs (parts.h), and what those of the heads do to a layer's output.
+// Gates over heads (parts.h).
 #include <fmt/format.h>
 
-#include <cmath>
-#include <numeric>
-
-#include "engine/config/host_floats.h"
 #include "engine/error.h"
 #include "engine/mixers/parts.h"
 
 namespace statescope {
-namespace {
-
-/// A copy of rows [T, n] in float32.
-Tensor widened(Context& ctx, ConstTensor rows) {
-  const Tensor copy = ctx.tensor({rows.row_size()});
-  ctx.backend.copy(copy, rows.with_row({rows.row_size()}));
-  return copy;
-}
-
-void emit_from_host(Context& ctx, std::string_view name, const std::vector<float>& numbers, std::int64_t width) {
-  const Tensor channel = ctx.tensor({width});
-  ctx.backend.upload(channel, ConstTensor(numbers.data(), DType::f32, channel.shape));
-  ctx.emit(name, channel);
-}
-
-}  // namespace
-
-void emit_output_gate(Context& ctx, ConstTensor gate, std::int64_t heads, Activation act) {
-  if (!ctx.wants_all()) return;
-  const Tensor opened = widened(ctx, gate);
-  ctx.backend.activate(opened, opened, act);
-  const std::vector<float> channels = host_floats(ctx.backend, opened);
-  // mean over the head's channels of act(g)
-  const std::int64_t n = gate.row_size() / heads;
-  std::vector<float> means;
-  for (auto first = channels.begin(); first != channels.end(); first += n)
-    means.push_back(static_cast<float>(std::accumulate(first, first + n, 0.0) / static_cast<double>(n)));
-  emit_from_host(ctx, "output_gate", means, heads);
-}
 
 std::optional<HeadGates> HeadGates::load(const MixerBuild& build, const QkvProjection& qkv, std::int64_t hidden) {
   const Config sla = build.config.object("sla");

@@ -99,10 +99,9 @@ struct Context {
   /// [T, axes...] of scratch for what the next product or memory rounds anyway.
   Tensor activation(std::initializer_list<std::int64_t> axes) const { return workspace.tensor(shape(axes), activation_type()); }
   DType activation_type() const { return backend.activation_type(tokens); }
-  /// All T tokens as one segment with state 0.
-  Segments one_segment() const { return {cu_seqlens_, {}}; }
   /// Whether somebody wants the channels that cost work of their own.
   bool wants_all() const { return channels && channels->wants_all() && !state_only; }
+  /// All T tokens as one segment.
   std::span<const std::int32_t> cu_seqlens() const { return cu_seqlens_; }
   /// Whether somebody wants this channel, so that it must not be passed over on the way to others.
   bool wants(std::string_view name) const { return channels && channels->wants(name); }

@@ -87,19 +87,6 @@ Conv::Conv(const WeightScope& weights, std::string_view name, std::int64_t chann
   if (with_bias) bias = weights.floats(fmt::format("{}.bias", name), {channels});
 }
 
-Tensor Conv::operator()(Context& ctx, ConstTensor x, Tensor cache) const {
-  Tensor y = ctx.workspace.tensor({x.rows(), channels()}, x.dtype);
-  ctx.backend.short_convolution({.x = x,
-                                 .weight = weight,
-                                 .bias = bias,
-                                 .act = act,
-                                 .segments = ctx.one_segment(),
-                                 .initial_cache = cache,
-                                 .final_cache = cache,
-                                 .y = y});
-  return y;
-}
-
 QkvProjection::QkvProjection(const WeightScope& weights, std::int64_t hidden, std::int64_t q_heads_, std::int64_t k_heads_,
                              std::int64_t v_heads_, std::int64_t K_, std::int64_t V_, bool gated)
     : q_heads(q_heads_), k_heads(k_heads_), v_heads(v_heads_), K(K_), V(V_) {
@@ -166,33 +153,6 @@ void multiply(Backend& backend, Workspace& workspace, Tensor x, float factor) {
   const Tensor of_rows = workspace.tensor({x.rows(), 1}), heads = x.with_row({1, x.row_size()});
   backend.fill(of_rows, factor);
   backend.scale_heads(heads, heads, of_rows);
-}
-
-void leave_head_unread(const Context& ctx, Tensor read) {
-  if (!ctx.rules || ctx.rules->unread_head.heads == 0) return;
-  const auto [head, heads] = ctx.rules->unread_head;
-  const std::int64_t width = read.row_size() / heads;
-  ctx.backend.fill(read.columns(head * width, {width}), 0);
-}
-
-void leave_unread(const Context& ctx, Tensor read) {
-  if (ctx.rules && ctx.rules->unread) ctx.backend.fill(read, 0);
-  leave_head_unread(ctx, read);
-}
-
-void Readout::operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y) const {
-  const std::int64_t width = o.row_size();
-  const Tensor read = ctx.activation({width});
-  if (gate) {
-    ctx.backend.gated_rms_norm(read, o.with_row({width}), norm, head_dim, eps, gate.with_row({width}), gate_act);
-  } else {
-    const Tensor heads = read.with_row({width / head_dim, head_dim});
-    norm ? ctx.backend.rms_norm(heads, o, norm, eps) : ctx.backend.rms_norm_plain(heads, o, head_dim, eps);
-  }
-  leave_unread(ctx, read);
-  ctx.emit("readout", read);
-  if (gate) emit_output_gate(ctx, gate, width / head_dim, gate_act);
-  o_proj.into(ctx, y, read);
 }
 
 Value Readout::normed(Program& p, Value o, Value gate, Value head_scale) const {
@@ -279,26 +239,6 @@ Coupled coupled_row_sparse(Program& p, Value f, std::int64_t topk) {
   p.show("row_selected", p.top_k(f, topk), true);
   const Value w = p.row_sparse(f, p.fill(0, p[f].axes), topk, true).first;
   return {w, p.apply(Activation::log_one_minus, w)};
-}
-
-namespace {
-
-bool rules_leave_decay(const Context& ctx) { return !ctx.rules || ctx.rules->decay == 1; }
-
-}  // namespace
-
-ConstTensor ruled_decay(Context& ctx, ConstTensor log_decay) {
-  if (!log_decay || rules_leave_decay(ctx)) return log_decay;
-  const Tensor changed = ctx.workspace.tensor(log_decay.shape), factor = ctx.workspace.tensor({log_decay.rows(), 1});
-  if (ctx.rules->decay == 0) {
-    ctx.backend.fill(changed, 0);  // where log α is −∞ too
-    return changed;
-  }
-  // log α_t ← f · log α_t
-  const std::int64_t width = log_decay.row_size();
-  ctx.backend.fill(factor, ctx.rules->decay);
-  ctx.backend.scale_heads(changed.with_row({1, width}), log_decay.with_row({1, width}), factor);
-  return changed;
 }
 
 namespace {

@@ -75,11 +75,6 @@ Value scaled_input(Program& p, float factor, std::int64_t hidden);
 /// x ← factor · x
 void multiply(Backend& backend, Workspace& workspace, Tensor x, float factor);
 
-/// Sets the part of an unread head of what the last product reads [T, heads · n] to 0.
-void leave_head_unread(const Context& ctx, Tensor read);
-/// The same, and all of it where the whole memory is unread: for mixers whose output comes from the memory alone.
-void leave_unread(const Context& ctx, Tensor read);
-
 /// Short convolution with its cache in MixerState::conv_caches (spec §1.5).
 struct Conv {
   ConstTensor weight;  // [C, w] float32
@@ -93,8 +88,6 @@ struct Conv {
   explicit operator bool() const { return static_cast<bool>(weight); }
   std::int64_t channels() const { return weight.rows(); }
   Shape cache_shape(std::int64_t slots = 1) const { return {slots, weight.row_size() - 1, channels()}; }
-  /// y, x [T, C] over one segment.
-  Tensor operator()(Context& ctx, ConstTensor x, Tensor cache) const;
   /// With cache `cache` of the layer; x itself where there is no convolution.
   Value operator()(Program& p, Value x, std::size_t cache) const { return *this ? p.convolution(x, weight, bias, act, cache) : x; }
 };
@@ -135,9 +128,8 @@ struct Readout {
   Activation gate_act = Activation::silu;
   Linear o_proj;
 
-  /// o [T, H, V]; gate [T, H·V] or absent; y [T, D]
-  void operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y) const;
-  /// y; head_scale [T, H] multiplies the normalised heads, or is absent. Shows readout and output_gate.
+  /// y of o [T, H, V] and gate [T, H·V] or absent; head_scale [T, H] multiplies the normalised heads, or is absent. Shows readout and
+  /// output_gate.
   Value operator()(Program& p, Value o, Value gate = {}, Value head_scale = {}) const;
   /// The same, and shows nothing.
   Value unseen(Program& p, Value o, Value gate, Value head_scale = {}) const;
@@ -173,12 +165,6 @@ struct Coupled {
 Coupled coupled(Program& p, Value f, float normalizer);
 /// w_r = exp(f_r) / Σ_{j∈R} exp(f_j) for the `topk` largest rows R, else 0, where α is 1 [A26]. Shows the rows.
 Coupled coupled_row_sparse(Program& p, Value f, std::int64_t topk);
-/// log α as the rules of the context want it: itself where they leave it alone.
-ConstTensor ruled_decay(Context& ctx, ConstTensor log_decay);
-
-/// Emits output_gate [T, heads]: the mean over a head's channels of act(gate), gate [T, heads · n], if somebody wants it (spec §12.10).
-void emit_output_gate(Context& ctx, ConstTensor gate, std::int64_t heads, Activation act);
-
 /// Head-level competition, SLA (spec §6): gates over heads from x, from all heads of q (or k), or per head.
 struct HeadGates {
   enum class Input { per_head, concat, x };
