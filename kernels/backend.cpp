@@ -44,8 +44,8 @@ void Backend::divide_heads(Tensor y, ConstTensor x, ConstTensor d, float eps) { 
 void Backend::log_sigmoid_decay(Tensor y, ConstTensor x, float normalizer, float clamp_min) {
   run(ops::LogSigmoidDecay{y, x, normalizer, clamp_min});
 }
-void Backend::gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias) {
-  run(ops::GatedDeltaDecay{y, a, A_log, dt_bias});
+void Backend::gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias, float lower_bound) {
+  run(ops::GatedDeltaDecay{y, a, A_log, dt_bias, lower_bound});
 }
 void Backend::softplus_clamp(Tensor y, ConstTensor x, ConstTensor dt_bias, float dt_min, float dt_max) {
   run(ops::SoftplusClamp{y, x, dt_bias, dt_min, dt_max});

@@ -94,7 +94,7 @@ class Backend {
   void scale_heads(Tensor y, ConstTensor x, ConstTensor g, float scale = 1);
   void divide_heads(Tensor y, ConstTensor x, ConstTensor d, float eps);
   void log_sigmoid_decay(Tensor y, ConstTensor x, float normalizer, float clamp_min);
-  void gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias);
+  void gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias, float lower_bound = 0);
   void softplus_clamp(Tensor y, ConstTensor x, ConstTensor dt_bias, float dt_min, float dt_max);
   void one_minus_exp(Tensor y, ConstTensor x);
   void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary);

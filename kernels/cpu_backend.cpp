@@ -40,7 +40,7 @@ struct OnCpu {
   void operator()(const ops::ScaleHeads& op) const { scale_heads(op.y, op.x, op.g, op.scale); }
   void operator()(const ops::DivideHeads& op) const { divide_heads(op.y, op.x, op.d, op.eps); }
   void operator()(const ops::LogSigmoidDecay& op) const { log_sigmoid_decay(op.y, op.x, op.normalizer, op.clamp_min); }
-  void operator()(const ops::GatedDeltaDecay& op) const { gated_delta_decay(op.y, op.a, op.A_log, op.dt_bias); }
+  void operator()(const ops::GatedDeltaDecay& op) const { gated_delta_decay(op.y, op.a, op.A_log, op.dt_bias, op.lower_bound); }
   void operator()(const ops::SoftplusClamp& op) const { softplus_clamp(op.y, op.x, op.dt_bias, op.dt_min, op.dt_max); }
   void operator()(const ops::OneMinusExp& op) const { one_minus_exp(op.y, op.x); }
   void operator()(const ops::Rope& op) const {

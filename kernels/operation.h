@@ -120,6 +120,7 @@ struct GatedDeltaDecay {
   static constexpr std::string_view name = "gated_delta_decay";
   Tensor y;
   ConstTensor a, A_log, dt_bias;
+  float lower_bound = 0;
 };
 struct SoftplusClamp {
   static constexpr std::string_view name = "softplus_clamp";

@@ -81,14 +81,14 @@ void step_decayed_outer_product(const StateStep& step) {
   }
 }
 
-void step_gated_delta_rule(const StateStep& step, float beta) {
-  const float alpha = step.row_decay[0];
+void step_gated_delta_rule(const StateStep& step, float beta, const float* decayed_k) {
+  const float alpha = decayed_k ? 1 : step.row_decay[0];
   for_columns(FullVector(), 0, step.V, [&]<int N>(auto d, Vectors<N>, std::int64_t c) HWY_ATTR {
     hn::Vec<decltype(d)> prediction[N], u[N];
     for (auto& p : prediction) p = hn::Zero(d);
-    accumulate<N>(d, prediction, step.k, step.state + c, step.V, step.K);
+    accumulate<N>(d, prediction, decayed_k ? decayed_k : step.k, step.state + c, step.V, step.K);
     for (std::size_t i = 0; i < N; ++i) {
-      // u = β (v − k S̄),  k S̄ = α (k S)
+      // u = β (v − k S̄),  k S̄ = α (k S) or (k ⊙ a) S
       const auto v = hn::LoadU(d, step.v + c + i * hn::Lanes(d));
       u[i] = hn::Mul(hn::Set(d, beta), hn::NegMulAdd(hn::Set(d, alpha), prediction[i], v));
     }
@@ -213,7 +213,9 @@ HWY_EXPORT(add_rows);
 
 void step_decayed_outer_product(const StateStep& step) { HWY_DYNAMIC_DISPATCH(step_decayed_outer_product)(step); }
 
-void step_gated_delta_rule(const StateStep& step, float beta) { HWY_DYNAMIC_DISPATCH(step_gated_delta_rule)(step, beta); }
+void step_gated_delta_rule(const StateStep& step, float beta, const float* decayed_k) {
+  HWY_DYNAMIC_DISPATCH(step_gated_delta_rule)(step, beta, decayed_k);
+}
 
 void exp_row(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(exp_row)(y, x, n); }
 

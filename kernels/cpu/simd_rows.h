@@ -22,8 +22,9 @@ struct StateStep {
 /// next = diag(a) S + kᵀ v  (columns: S diag(a) + kᵀ v),  o = scale · q next: one pass over the state.
 void step_decayed_outer_product(const StateStep& step);
 
-/// S̄ = α S, u = β (v − k S̄), next = S̄ + kᵀ u, o = scale · q next: two passes over each block of columns.
-void step_gated_delta_rule(const StateStep& step, float beta);
+/// S̄ = diag(a) S, u = β (v − k S̄), next = S̄ + kᵀ u, o = scale · q next: two passes over each block of columns. `decayed_k` [K]: k ⊙ a;
+/// null: all of a is one number.
+void step_gated_delta_rule(const StateStep& step, float beta, const float* decayed_k = nullptr);
 
 /// y = exp(x) for x ≤ 0; −∞ gives 0. y may be x.
 void exp_row(float* y, const float* x, std::int64_t n);

@@ -167,7 +167,9 @@ class CudaBackend final : public Backend {
   void compute(const ops::ScaleHeads& op) { use(), cuda::scale_heads(op.y, op.x, op.g, op.scale, stream()); }
   void compute(const ops::DivideHeads& op) { use(), cuda::divide_heads(op.y, op.x, op.d, op.eps, stream()); }
   void compute(const ops::LogSigmoidDecay& op) { use(), cuda::log_sigmoid_decay(op.y, op.x, op.normalizer, op.clamp_min, stream()); }
-  void compute(const ops::GatedDeltaDecay& op) { use(), cuda::gated_delta_decay(op.y, op.a, op.A_log, op.dt_bias, stream()); }
+  void compute(const ops::GatedDeltaDecay& op) {
+    use(), cuda::gated_delta_decay(op.y, op.a, op.A_log, op.dt_bias, op.lower_bound, stream());
+  }
   void compute(const ops::SoftplusClamp& op) { use(), cuda::softplus_clamp(op.y, op.x, op.dt_bias, op.dt_min, op.dt_max, stream()); }
   void compute(const ops::OneMinusExp& op) { use(), cuda::one_minus_exp(op.y, op.x, stream()); }
   void compute(const ops::Rope& op) {

@@ -94,29 +94,6 @@ void chunk_scalar(const Head& head, float* S, std::int64_t n) {
   gemm({K, V, n, k.data, k.stride, true, decayed_v, V, false, S, V, 1, decay.from_start()});
 }
 
-/// The rows x_j of a chunk as they have decayed until now: x_j ⊙ e^{G_now − G_j}, by running products (each factor ≤ 1, so underflow to 0
-/// is the right limit). Sub-chunk by sub-chunk: rows of the current one follow every token, earlier rows each finished sub-chunk.
-struct DecayedRows {
-  std::int64_t width;
-  float* x;           // [n, width]
-  float* from_start;  // e^{G} at the end of the last finished sub-chunk [width]
-  float* in_sub;      // e^{G_i − G} since then [width]
-
-  void begin_sub_chunk() const { std::fill_n(in_sub, width, 1.0F); }
-  void append(std::int64_t i, const float* row) const { std::copy_n(row, width, x + i * width); }
-  void end_sub_chunk(std::int64_t first) const {
-    multiply_rows(x, width, in_sub, first, width);
-    multiply_rows(from_start, width, in_sub, 1, width);
-  }
-};
-
-DecayedRows decayed_rows(std::int64_t n, std::int64_t width) {
-  thread_local Scratch rows, factors;
-  float* factor = factors.take(2 * width);
-  std::fill_n(factor, width, 1.0F);
-  return {width, rows.take(n * width), factor, factor + width};
-}
-
 /// Spec §9.3, with the row before sub-chunk I as its reference g*, k̂_j = k_j ⊙ e^{g* − G_j}, q̂_i = q_i ⊙ e^{G_i − g*}:
 ///   A_IJ = s·q̂ k̂ᵀ (I > J),  A_ij = s·q_i (k_j ⊙ e^{G_i − G_j}) inside I;  O = s·(Q ⊙ e^G) S + A V;  S' = diag(e^{G_end}) S + K̂ᵀ V.
 void chunk_rows(const Head& head, float* S, std::int64_t n) {

@@ -337,10 +337,17 @@ void log_sigmoid_decay(Tensor y, ConstTensor x, float normalizer, float clamp_mi
   for_rows(y, [&](std::int64_t t) { HWY_DYNAMIC_DISPATCH(log_sigmoid_decay_row)(y.f32(t), x.f32(t), n, normalizer, clamp_min); });
 }
 
-void gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias) {
-  if (A_log.shape.size() != a.row_size() || dt_bias.shape.size() != a.row_size()) fail("gated_delta_decay", a, A_log);
+void gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias, float lower_bound) {
+  const std::int64_t heads = A_log.shape.size();
+  if (heads == 0 || a.row_size() % heads != 0 || dt_bias.shape.size() != a.row_size()) fail("gated_delta_decay", a, A_log);
+  const std::int64_t K = a.row_size() / heads;
   const float *log_rate = A_log.f32(), *bias = dt_bias.f32();
-  map("gated_delta_decay", y, a, [=](float v, std::int64_t h) { return -std::exp(log_rate[h]) * softplus(v + bias[h]); });
+  if (lower_bound < 0) {
+    map("gated_delta_decay", y, a,
+        [=](float v, std::int64_t i) { return lower_bound / (1 + std::exp(-std::exp(log_rate[i / K]) * (v + bias[i]))); });
+  } else {
+    map("gated_delta_decay", y, a, [=](float v, std::int64_t i) { return -std::exp(log_rate[i / K]) * softplus(v + bias[i]); });
+  }
 }
 
 void softplus_clamp(Tensor y, ConstTensor x, ConstTensor dt_bias, float dt_min, float dt_max) {

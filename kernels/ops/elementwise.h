@@ -46,8 +46,9 @@ void divide_heads(Tensor y, ConstTensor x, ConstTensor d, float eps);
 /// y = max(logσ(x) / normalizer, clamp_min): the forget gate of GLA and GSA (spec §3.4, §3.7).
 void log_sigmoid_decay(Tensor y, ConstTensor x, float normalizer, float clamp_min);
 
-/// y = −exp(A_log) · softplus(a + dt_bias), per head: a, y [T, H]; A_log, dt_bias [H] (spec §3.6).
-void gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias);
+/// y = −exp(A_log) · softplus(a + dt_bias), per head: a, y [T, H]; A_log, dt_bias [H] (spec §3.6). Per channel of a head, a, y [T, H·K] and
+/// dt_bias [H·K], A_log is that of the head (spec §17.3). With a lower bound < 0:  y = lower_bound · σ(exp(A_log) · (a + dt_bias)).
+void gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias, float lower_bound = 0);
 
 /// dt = clamp(softplus(x + dt_bias), dt_min, dt_max): x, y [T, H] (Mamba-2, spec §3.9).
 void softplus_clamp(Tensor y, ConstTensor x, ConstTensor dt_bias, float dt_min, float dt_max);

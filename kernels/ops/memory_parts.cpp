@@ -86,6 +86,13 @@ void mask_row(float* x, const DecayRow& decay, std::int64_t i, std::int64_t n, f
   std::fill(x + i + 1, x + n, 0.0F);
 }
 
+DecayedRows decayed_rows(std::int64_t n, std::int64_t width) {
+  thread_local Scratch rows, factors;
+  float* factor = factors.take(2 * width);
+  std::fill_n(factor, width, 1.0F);
+  return {width, rows.take(n * width), factor, factor + width};
+}
+
 void scale_row(float* x, float factor, std::int64_t n) {
   for (std::int64_t c = 0; c < n; ++c) x[c] *= factor;
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/simd_rows.h"
 #include "kernels/ops/memory.h"
 
 #ifdef __SSE__
@@ -164,6 +165,24 @@ class DecayRow {
 
 /// Row i of a score matrix [n, n]: x_j ← factor · Γ_ij x_j for j ≤ i, 0 for j > i.
 void mask_row(float* x, const DecayRow& decay, std::int64_t i, std::int64_t n, float factor);
+
+/// The rows x_j of a chunk as they have decayed until now: x_j ⊙ e^{G_now − G_j}, by running products (each factor ≤ 1, so underflow to 0
+/// is the right limit). Sub-chunk by sub-chunk: rows of the current one follow every token, earlier rows each finished sub-chunk.
+struct DecayedRows {
+  std::int64_t width;
+  float* x;           // [n, width]
+  float* from_start;  // e^{G} at the end of the last finished sub-chunk [width]
+  float* in_sub;      // e^{G_i − G} since then [width]
+
+  void begin_sub_chunk() const { std::fill_n(in_sub, width, 1.0F); }
+  void append(std::int64_t i, const float* row) const { std::copy_n(row, width, x + i * width); }
+  void end_sub_chunk(std::int64_t first) const {
+    multiply_rows(x, width, in_sub, first, width);
+    multiply_rows(from_start, width, in_sub, 1, width);
+  }
+};
+/// n rows; they are valid until the thread's next call.
+DecayedRows decayed_rows(std::int64_t n, std::int64_t width);
 
 /// x ← factor · x
 void scale_row(float* x, float factor, std::int64_t n);

@@ -25,9 +25,11 @@ struct Activate {
 struct ForgetGate {
   float normalizer = 1, clamp_min = 0;
 };
-/// y = −exp(A_log) · softplus(z + dt_bias): the decay of a gated delta rule (spec §3.6)
+/// y = −exp(A_log) · softplus(z + dt_bias): the decay of a gated delta rule (spec §3.6); elementwise.h has the form with a bound. As the
+/// finish of a product it has one A_log for each output and no bound.
 struct DeltaDecay {
-  ConstTensor A_log, dt_bias;  // [out]
+  ConstTensor A_log, dt_bias;  // [heads], [out]
+  float lower_bound = 0;       // < 0, or 0: none
 };
 /// y = the short convolution of z (convolution.h), over all rows as one segment, with the cache [1, w − 1, out], which is updated
 struct Convolve {

@@ -175,7 +175,8 @@ class Group {
     };
     finish(std::get_if<Activation>(&apply->f));
     finish(std::get_if<ForgetGate>(&apply->f));
-    finish(std::get_if<DeltaDecay>(&apply->f));
+    const auto* decay = std::get_if<DeltaDecay>(&apply->f);
+    if (decay && decay->lower_bound == 0 && decay->A_log.shape.size() == decay->dt_bias.shape.size()) finish(decay);
     return p;
   }
 

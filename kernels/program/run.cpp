@@ -288,7 +288,7 @@ class Runner {
     void operator()(const SumNorm& f) const { backend().sum_norm(y, x, f.eps); }
     void operator()(const Softmax& f) const { backend().softmax(y, x, f.temperature); }
     void operator()(const ForgetGate& f) const { backend().log_sigmoid_decay(y, x, f.normalizer, f.clamp_min); }
-    void operator()(const DeltaDecay& f) const { backend().gated_delta_decay(y, x, f.A_log, f.dt_bias); }
+    void operator()(const DeltaDecay& f) const { backend().gated_delta_decay(y, x, f.A_log, f.dt_bias, f.lower_bound); }
     void operator()(const SoftplusClamp& f) const { backend().softplus_clamp(y, x, f.dt_bias, f.dt_min, f.dt_max); }
     void operator()(const OneMinusExp&) const { backend().one_minus_exp(y, x); }
     void operator()(const Rope& f) const { backend().rope(y, x, runner.pass_.position, f.theta, f.rotary); }

@@ -108,7 +108,10 @@ class Writer {
       return f.temperature == 1 ? "softmax(" + x + ")" : "softmax(" + number(f.temperature) + " " + x + ")";
     }
     std::string operator()(const ForgetGate& f) const { return "logσ(" + x + ") / " + number(f.normalizer); }
-    std::string operator()(const DeltaDecay&) const { return "−exp(A_log) · softplus(" + x + " + dt_bias)"; }
+    std::string operator()(const DeltaDecay& f) const {
+      if (f.lower_bound < 0) return number(f.lower_bound) + " · σ(exp(A_log) · (" + x + " + dt_bias))";
+      return "−exp(A_log) · softplus(" + x + " + dt_bias)";
+    }
     std::string operator()(const SoftplusClamp&) const { return "clamp(softplus(" + x + " + dt_bias))"; }
     std::string operator()(const OneMinusExp&) const { return "1 − exp(" + x + ")"; }
     std::string operator()(const Rope& f) const { return "RoPE(" + x + "), base " + number(f.theta); }

@@ -91,15 +91,15 @@ void compare_outer_product(const Comparison& both, const Packed& segments, const
 }
 
 void compare_delta_rule(const Comparison& both, const Packed& segments, const Heads& heads, std::int64_t K, std::int64_t V,
-                        const Strength* strength, bool has_beta = true, bool unit = false) {
+                        const Strength* strength, bool has_beta = true, bool unit = false, bool channels = false) {
   Random random(1);
   const std::int64_t T = segments.rows();
   const Numbers q = random.uniform({T, heads.q, K}), k = l2_normalized(random.uniform({T, heads.k, K}), K),
                 v = random.uniform({T, heads.v, V}), beta = random.uniform({T, heads.v}, 0, 2),
                 initial = random.uniform({segments.slots, heads.state, K, V}),
-                log_decay = decays(random, {T, heads.decay}, strength ? *strength : mild);
+                log_decay = decays(random, channels ? Shape{T, heads.decay, K} : Shape{T, heads.decay}, strength ? *strength : mild);
   const std::string name = memory_name("gated_delta_rule", segments, heads, K, V) + ", decay " + (strength ? strength->name : "absent") +
-                           (has_beta ? "" : ", without beta") + (unit ? ", of unit length" : "");
+                           (has_beta ? "" : ", without beta") + (unit ? ", of unit length" : "") + (channels ? ", per channel" : "");
   compare_memory(both, name, initial, [&](Side& s, ConstTensor before, Tensor after) {
     GatedDeltaRule op;
     op.q = s.in(q), op.k = s.in(k), op.v = s.in(v);
@@ -174,6 +174,23 @@ TEST_CASE("device: gated delta rule", "[device]") {
         compare_delta_rule(both, *segments, heads, 60, 20, strength);
         compare_delta_rule(both, *segments, heads, 60, 20, strength, false);
         compare_delta_rule(both, *segments, heads, 60, 20, strength, true, true);
+      }
+    }
+  }
+}
+
+TEST_CASE("device: gated delta rule with a decay per channel", "[device]") {
+  const Comparison both;
+  if (!both) return;
+  for (const Strength* strength : {&mild, &strong, &broken}) {
+    for (const std::int64_t T : {1, 63, 130}) {
+      for (const auto& [K, V] : {std::pair{60, 60}, {1, 60}, {16, 128}, {128, 128}, {128, 20}, {256, 256}, {300, 36}}) {
+        for (const bool unit : {false, true}) compare_delta_rule(both, Packed(T), same(3), K, V, strength, true, unit, true);
+      }
+    }
+    for (const Heads& heads : {Heads{4, 2, 2, 4, 4}, Heads{4, 4, 4, 2, 1}, Heads{6, 3, 3, 2, 6}}) {
+      for (const Packed* segments : {&mixed_segments, &single_row_segments, &empty_segments}) {
+        for (const bool has_beta : {false, true}) compare_delta_rule(both, *segments, heads, 60, 20, strength, has_beta, false, true);
       }
     }
   }

@@ -313,6 +313,12 @@ TEST_CASE("device: heads scaled and divided, gates from logits, rotations", "[de
     const Numbers dt = random.uniform({T, K}, -40, 40), A_log = random.uniform({K}, 0, 2), bias = random.uniform({K}, -5, 5);
     compare_step(both, "gated_delta_decay", dt,
                  [&](Side& s, Tensor y, ConstTensor in) { s->gated_delta_decay(y, in, s.in(A_log), s.in(bias)); });
+    const Numbers rate = random.uniform({K / 2}, 0, 2);
+    for (const float bound : {0.0F, -5.0F}) {
+      if (K % 2 != 0) break;
+      compare_step(both, with("gated_delta_decay of two channels a head", {{"bounded", bound < 0}}), dt,
+                   [&](Side& s, Tensor y, ConstTensor in) { s->gated_delta_decay(y, in, s.in(rate), s.in(bias), bound); });
+    }
     compare_step(both, "softplus_clamp", dt, [&](Side& s, Tensor y, ConstTensor in) { s->softplus_clamp(y, in, s.in(bias), 0.2F, 20); });
     compare_step(both, "softplus_clamp, open", dt,
                  [&](Side& s, Tensor y, ConstTensor in) { s->softplus_clamp(y, in, s.in(bias), 0, infinity); });

@@ -227,6 +227,17 @@ TEST_CASE("decays from gate logits") {
     const double truth = -std::exp(static_cast<double>(A_log[i % 3])) * softplus(static_cast<double>(a[i]) + bias[i % 3]);
     CHECK(std::abs(decay[i] - truth) <= 1e-6 * std::abs(truth) + 1e-38);
   }
+  // Per channel: heads of three channels; without and with a lower bound.
+  Numbers each(Shape{1, 6}, {-100, 0, 100, 1, 2, 3}), rate(Shape{2}, {0, 1}), biases(Shape{6}, {0, -1, 5, 1, -3, 0}),
+      of_channels = poisoned(each.shape);
+  for (const float bound : {0.0F, -5.0F}) {
+    gated_delta_decay(of_channels.view(), each.view(), rate.view(), biases.view(), bound);
+    for (std::int64_t i = 0; i < 6; ++i) {
+      const double f = static_cast<double>(each[i]) + biases[i], factor = std::exp(static_cast<double>(rate[i / 3]));
+      const double truth = bound < 0 ? bound / (1 + std::exp(-factor * f)) : -factor * softplus(f);
+      CHECK(std::abs(of_channels[i] - truth) <= 1e-6 * std::abs(truth) + 1e-38);
+    }
+  }
 
   Numbers dt(Shape{1, 3}, {-50, 0, 50}), zero(Shape{3});
   softplus_clamp(dt.view(), dt.view(), zero.view(), 0.001F, 10);

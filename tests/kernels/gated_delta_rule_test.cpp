@@ -16,10 +16,11 @@ struct Decay {
   const char* name;
   bool present;
   float low, high;
-  bool broken;
+  bool broken, channels = false;  // channels: of each key channel
 };
 constexpr Decay absent{"absent", false, 0, 0, false}, mild{"mild", true, -0.2F, 0, false}, strong{"strong", true, -6, -4, false},
-    broken{"broken", true, -0.2F, 0, true};
+    broken{"broken", true, -0.2F, 0, true}, channels{"channels", true, -0.2F, 0, false, true},
+    strong_channels{"strong channels", true, -6, -4, false, true}, broken_channels{"broken channels", true, -0.2F, 0, true, true};
 
 struct Heads {
   std::int64_t state = 2, qk = 2, v = 2, decay = 2, beta = 2;
@@ -42,7 +43,9 @@ struct Problem {
     v = random.uniform({rows, heads.v, V});
     beta = random.uniform({rows, heads.beta}, 0, 2);
     initial = random.uniform({segments.slots, heads.state, K, V});
-    log_decay = random.uniform({rows, heads.decay}, decay.low, decay.high);
+    Shape shape{rows, heads.decay};
+    if (decay.channels) shape.push_back(K);
+    log_decay = random.uniform(shape, decay.low, decay.high);
     for (std::size_t i = 0; decay.broken && i < log_decay.values.size(); ++i) {
       if (i % 5 == 2) log_decay.values[i] = -1100;
       if (i % 11 == 7) log_decay.values[i] = -std::numeric_limits<float>::infinity();
@@ -96,11 +99,14 @@ Result<double> truth(const Problem& p) {
         const float* q = p.q.row(t) + producer_head(h, p.heads.qk, H) * K;
         const float* k = p.k.row(t) + producer_head(h, p.heads.qk, H) * K;
         const float* v = p.v.row(t) + producer_head(h, p.heads.v, H) * V;
-        const double alpha = p.has_decay ? std::exp(static_cast<double>(p.log_decay.row(t)[producer_head(h, p.heads.decay, H)])) : 1;
+        const std::int64_t decay_head = producer_head(h, p.heads.decay, H), width = p.log_decay.shape.rank() == 3 ? K : 1;
+        const auto alpha = [&](std::int64_t r) {
+          return p.has_decay ? std::exp(static_cast<double>(p.log_decay.row(t)[decay_head * width + (width == 1 ? 0 : r)])) : 1;
+        };
         const double beta = p.has_beta ? p.beta.row(t)[producer_head(h, p.heads.beta, H)] : 1;
         for (std::int64_t c = 0; c < V; ++c) {
           double prediction = 0, o = 0;
-          for (std::int64_t r = 0; r < K; ++r) prediction += k[r] * (S[r * V + c] *= alpha);
+          for (std::int64_t r = 0; r < K; ++r) prediction += k[r] * (S[r * V + c] *= alpha(r));
           for (std::int64_t r = 0; r < K; ++r) o += q[r] * (S[r * V + c] += k[r] * beta * (v[c] - prediction));
           result.o[static_cast<std::size_t>((t * H + h) * V + c)] = static_cast<double>(p.scale) * o;
         }
@@ -116,7 +122,7 @@ const Packed single_rows({1, 0, 1, 1}, {2, 0, 4, 1}, 5);
 }  // namespace
 
 TEST_CASE("gated delta rule: chunks equal the recurrence for any chunk size, shape and decay", "[memory]") {
-  const auto decay = GENERATE(absent, mild, strong, broken);
+  const auto decay = GENERATE(absent, mild, strong, broken, channels, strong_channels, broken_channels);
   const std::int64_t T = GENERATE(1, 63, 130);
   const auto [K, V] = GENERATE(std::pair{60, 60}, std::pair{16, 32});
   const Problem p(Packed(T), {}, K, V, decay);
@@ -128,7 +134,7 @@ TEST_CASE("gated delta rule: chunks equal the recurrence for any chunk size, sha
 }
 
 TEST_CASE("gated delta rule: steps equal the recurrence", "[memory]") {
-  const auto decay = GENERATE(absent, mild, strong, broken);
+  const auto decay = GENERATE(absent, mild, strong, broken, channels, strong_channels, broken_channels);
   const auto [K, V] = GENERATE(std::pair{60, 60}, std::pair{16, 32});
   const Problem p(Packed(63), {}, K, V, decay);
   CAPTURE(decay.name, K, V);
@@ -136,7 +142,7 @@ TEST_CASE("gated delta rule: steps equal the recurrence", "[memory]") {
 }
 
 TEST_CASE("gated delta rule: segments, slots and grouped heads", "[memory]") {
-  const auto decay = GENERATE(absent, mild);
+  const auto decay = GENERATE(absent, mild, channels);
   const Heads heads = GENERATE(Heads{4, 2, 4, 4, 4}, Heads{4, 4, 1, 2, 1}, Heads{6, 3, 6, 2, 3});
   CAPTURE(decay.name, heads.qk, heads.v, heads.decay, heads.beta);
   const Problem packed(mixed_lengths, heads, 12, 20, decay), rows(single_rows, heads, 60, 60, decay);
@@ -150,7 +156,7 @@ TEST_CASE("gated delta rule: segments, slots and grouped heads", "[memory]") {
 }
 
 TEST_CASE("gated delta rule: a span in two calls equals one call", "[memory]") {
-  const Problem p(Packed(100), {}, 16, 32, mild);
+  const Problem p(Packed(100), {}, 16, 32, GENERATE(mild, channels));
   const std::int64_t cut = GENERATE(1, 37, 64, 99);
   check_close(run_in_parts(p, {cut, 100 - cut}, 16), run(p, 16));
 }
@@ -196,6 +202,29 @@ TEST_CASE("gated delta rule: with orthonormal keys and β = 1 it is linear atten
                              delta.final_state, delta.o};
   decayed_outer_product_chunk(linear, 16);
   check_close(run(p, GENERATE(1, 7, 16)), Result<float>{o.values, final_state.values}, 1e-6);
+}
+
+TEST_CASE("gated delta rule: channels that decay alike are a head that decays", "[memory]") {
+  const Problem whole(Packed(70), {}, 12, 20, mild);
+  Problem each = whole;
+  each.log_decay = Numbers({70, 2, 12});
+  for (std::size_t i = 0; i < each.log_decay.values.size(); ++i) each.log_decay.values[i] = whole.log_decay.values[i / 12];
+  const std::int64_t C = GENERATE(1, 7, 64);
+  check_close(run(each, C), run(whole, C));
+}
+
+TEST_CASE("gated delta rule: each channel forgets by itself, and before the key reads", "[memory]") {
+  // Rows 8 and 6 decay to 4 and 6; the key (1, 0) reads 4 and, with β = 1, replaces it by 2.
+  Problem p(Packed(1), {1, 1, 1, 1, 1}, 2, 1, channels);
+  p.k.values = {1, 0};
+  p.q.values = {1, 10};
+  p.v.values = {2};
+  p.beta.values = {GENERATE(1.0F, 0.0F)};
+  p.log_decay.values = {std::log(0.5F), 0};
+  p.initial.values = {8, 6};
+  p.scale = 1;
+  const Result<float> found = run(p, GENERATE(0, 1));
+  CHECK(relative_error(found.state, std::vector{p.beta.values[0] == 0 ? 4.0F : 2.0F, 6.0F}) < 1e-6);
 }
 
 TEST_CASE("gated delta rule: β = 0 leaves only decay", "[memory]") {

@@ -57,7 +57,12 @@ struct LogSigmoidDecay {
 
 struct GatedDeltaDecay {
   const float *A_log, *dt_bias;
-  __device__ float operator()(std::int64_t, unsigned h, float a) const { return gated_delta_decay(a, A_log[h], dt_bias[h]); }
+  unsigned K;  // channels of a head
+  float lower_bound;
+  __device__ float operator()(std::int64_t, unsigned i, float a) const {
+    if (lower_bound < 0) return lower_bound / (1 + expf(-expf(A_log[i / K]) * (a + dt_bias[i])));
+    return gated_delta_decay(a, A_log[i / K], dt_bias[i]);
+  }
 };
 
 struct SoftplusClamp {
@@ -148,10 +153,12 @@ void log_sigmoid_decay(Tensor y, ConstTensor x, float normalizer, float clamp_mi
   map("log_sigmoid_decay", y, stream, LogSigmoidDecay{1 / normalizer, clamp_min}, x);
 }
 
-void gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias, cudaStream_t stream) {
+void gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias, float lower_bound, cudaStream_t stream) {
   require_same_rows("gated_delta_decay", y, a);
-  if (A_log.shape.size() != a.row_size() || dt_bias.shape.size() != a.row_size()) fail("gated_delta_decay", a, A_log);
-  map("gated_delta_decay", y, stream, GatedDeltaDecay{f32(A_log).data, f32(dt_bias).data}, a);
+  const std::int64_t heads = A_log.shape.size();
+  if (heads == 0 || a.row_size() % heads != 0 || dt_bias.shape.size() != a.row_size()) fail("gated_delta_decay", a, A_log);
+  const auto K = static_cast<unsigned>(a.row_size() / heads);
+  map("gated_delta_decay", y, stream, GatedDeltaDecay{f32(A_log).data, f32(dt_bias).data, K, lower_bound}, a);
 }
 
 void softplus_clamp(Tensor y, ConstTensor x, ConstTensor dt_bias, float dt_min, float dt_max, cudaStream_t stream) {

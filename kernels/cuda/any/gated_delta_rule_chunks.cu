@@ -420,8 +420,8 @@ void launch_chunks(const Plan& plan, Problem p, bool bf16, cudaStream_t stream) 
 bool gated_delta_rule_chunks_supported(const GatedDeltaRule& op) {
   constexpr std::int64_t most_channels = 256;
   const auto known = [](DType dtype) { return dtype == DType::f32 || dtype == DType::bf16; };
-  return op.initial_state.shape[2] <= most_channels && known(op.q.dtype) && known(op.o.dtype) && op.k.dtype == op.q.dtype &&
-         op.v.dtype == op.q.dtype;
+  return op.log_decay.shape.rank() < 3 && op.initial_state.shape[2] <= most_channels && known(op.q.dtype) && known(op.o.dtype) &&
+         op.k.dtype == op.q.dtype && op.v.dtype == op.q.dtype;
 }
 
 bool gated_delta_rule_gathers(ConstTensor x) { return delta::fits(x); }

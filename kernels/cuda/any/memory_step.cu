@@ -97,7 +97,7 @@ bool gated_delta_rule_step(const GatedDeltaRule& op, bool l2, DecodeQueue& queue
   Step p = step_of(op, own_state(op));
   p.q = step_operand(op.q, false);
   p.k = step_operand(op.k, false);
-  p.log_decay = step_operand(op.log_decay, true);
+  p.log_decay = step_operand(op.log_decay, op.log_decay && op.log_decay.shape.rank() == 2);
   p.beta = step_operand(op.beta, true);
   p.l2 = l2;
   start<true, false>(p, queue);

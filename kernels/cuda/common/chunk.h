@@ -198,7 +198,8 @@ std::size_t decayed_outer_product_hopper_scratch(const DecayedOuterProduct& op, 
 void decayed_outer_product_hopper(const DecayedOuterProduct& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream,
                                   const GatheredSegments& gathered = {}, const Projection* gate = nullptr);
 
-// gated_delta_rule_chunks.cu: q, k and v of one type, float32 or bf16, o of either; at most 256 channels of k
+// gated_delta_rule_chunks.cu: q, k and v of one type, float32 or bf16, o of either; at most 256 channels of k,
+// which decay together
 bool gated_delta_rule_chunks_supported(const GatedDeltaRule& op);
 /// Whether rows of x are bf16 in 16-byte vectors, as gathered segments require.
 bool gated_delta_rule_gathers(ConstTensor x);

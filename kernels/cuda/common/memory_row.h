@@ -162,6 +162,10 @@ struct PendingValue {
     return !sparse || pair_source.pair == nullptr || pair_source.softmax ? z : activated_by_one(z, pair_source.act);
   }
 };
+/// Whether there is such a memory whose channels decay by themselves.
+template <bool delta_rule, bool sparse>
+constexpr bool may_decay_channels = !delta_rule || !sparse;
+
 /// A channel of the row, requested first and then stored to shared memory; with its decay where the step does not compute decays itself.
 template <bool delta_rule, bool sparse, class Read>
 struct PendingChannel {
@@ -169,7 +173,7 @@ struct PendingChannel {
   typename Read::Pending log_decay{};
 
   __device__ static bool decays(const Step& p) {
-    return !delta_rule && p.decays_channels() && !(Read::in_persistent_kernel && p.decays[0].out > 0);
+    return may_decay_channels<delta_rule, sparse> && p.decays_channels() && !(Read::in_persistent_kernel && p.decays[0].out > 0);
   }
   __device__ void request(const Step& p, const Task& t, int half, int r, const Read& read) {
     q.request(t.q[half] + r, t.more_q + r, half == 1 && t.more_q != nullptr, read);

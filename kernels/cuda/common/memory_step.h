@@ -131,6 +131,14 @@ __device__ void run_step(const Step& p, const Task& t, Shared& shared, const Rea
     const OwnRows q = OwnRows::at(row.q[half] + first_row), k = OwnRows::at(row.k[half] + first_row);
     float4 u = v, qS{};
     if constexpr (delta_rule) {
+      if constexpr (may_decay_channels<delta_rule, sparse>) {
+        if (p.decays_channels()) {
+          // S ← diag(α) S; `decay` is 1
+          const OwnRows alpha = OwnRows::at(row.alpha[half] + first_row);
+#pragma unroll
+          for (int i = 0; i < RowsPerThread; ++i) S[i] = alpha.of[i] * S[i];
+        }
+      }
       RowSums sums{};
 #pragma unroll
       for (int i = 0; i < RowsPerThread; ++i) {

@@ -67,7 +67,7 @@ struct Step {
   __host__ __device__ bool is_sparse() const { return choices.count > 0; }
   /// 2: the shared state and the partitions of sparse states; 1: a matrix memory.
   __host__ __device__ int halves() const { return is_sparse() ? 2 : 1; }
-  /// Whether decays are those of a head, or (not of the delta rule) of each channel.
+  /// Whether decays are those of a head, or (not of sparse states under the delta rule) of each channel.
   __device__ bool decays_heads() const { return log_decay.x != nullptr && log_decay.width == 1; }
   __device__ bool decays_channels() const { return log_decay.width > 1; }
 

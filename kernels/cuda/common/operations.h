@@ -22,7 +22,7 @@ void sum_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor m
 void scale_heads(Tensor y, ConstTensor x, ConstTensor g, float scale, cudaStream_t stream);
 void divide_heads(Tensor y, ConstTensor x, ConstTensor d, float eps, cudaStream_t stream);
 void log_sigmoid_decay(Tensor y, ConstTensor x, float normalizer, float clamp_min, cudaStream_t stream);
-void gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias, cudaStream_t stream);
+void gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias, float lower_bound, cudaStream_t stream);
 void softplus_clamp(Tensor y, ConstTensor x, ConstTensor dt_bias, float dt_min, float dt_max, cudaStream_t stream);
 void one_minus_exp(Tensor y, ConstTensor x, cudaStream_t stream);
 

@@ -19,7 +19,7 @@ int most_outputs(const TiledGemv& tiled, Priority last) {
 /// Moves low-rank decays from the GEMV before a step into the step, if it can compute all of them: one trip from block to block less.
 void take_decays(Step& step, Gemv& op) {
   const int halves = step.halves(), count = step.log_decay.heads * step.K;
-  if (step.log_decay.width != step.K || halves * step.K > memory_step::threads) return;
+  if (step.l2 || step.beta.x != nullptr || step.log_decay.width != step.K || halves * step.K > memory_step::threads) return;
   Product decays[2]{};
   const auto makes = [&](const Product& p, int half) {
     return p.intermediate != nullptr && p.y == step.log_decay.x + half * count && p.out == count && p.in == memory_step::decay_rank &&
