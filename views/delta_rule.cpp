@@ -45,7 +45,7 @@ const std::array<Lane, 4>& lanes() {
          {&DeltaRule::update, "β‖k‖‖v − π‖", QT_TRANSLATE_NOOP("Views", "net change"), 2}}},
        {DeltaMode::gates,
         DeltaRuleSheets::gates,
-        {{&DeltaRule::eigenvalue, "α(1 − β‖k‖²)", QT_TRANSLATE_NOOP("Views", "eigenvalue"), 2},
+        {{&DeltaRule::along_key, "α(1 − β‖k‖²)", QT_TRANSLATE_NOOP("Views", "along the key"), 2},
          {&DeltaRule::beta, "β", QT_TRANSLATE_NOOP("Views", "strength"), 3},
          {&DeltaRule::alpha, "α", QT_TRANSLATE_NOOP("Views", "decay"), 1}}},
        {DeltaMode::angle,
@@ -155,7 +155,7 @@ void draw_negative_marks(const Picture& picture, Rect plot, const ValueAxis& axi
   float last = -1e9f;
   const Color color = identity_color(2, picture.frame.theme);
   for (std::int64_t i = 0; i < picture.data.tokens.count(); ++i) {
-    if (at(picture.data, &DeltaRule::eigenvalue, i) >= 0) continue;
+    if (at(picture.data, &DeltaRule::along_key, i) >= 0) continue;
     const float x = picture.data.tokens.x_of(plot, i);
     if (x - last < 1) continue;
     last = x;
@@ -250,7 +250,7 @@ std::vector<StepRow> step_rows(const Picture& picture) {
   const auto row = [&](std::string_view name, const std::vector<float> DeltaRule::*values, Color color, float most) {
     return StepRow{std::string(name), std::string(name), number(of(values), 4), color, of(values) / most};
   };
-  const float eigenvalue = of(&DeltaRule::eigenvalue);
+  const float along_key = of(&DeltaRule::along_key);
   return {row(Views::tr("predicted π"), &DeltaRule::prediction, predicted, vector),
           row(Views::tr("wanted v"), &DeltaRule::value, wanted, vector),
           row(Views::tr("error v − π"), &DeltaRule::error, difference, vector),
@@ -258,8 +258,8 @@ std::vector<StepRow> step_rows(const Picture& picture) {
           row(Views::tr("2. written"), &DeltaRule::write, wanted, change),
           row(Views::tr("net change"), &DeltaRule::update, difference, change),
           {Views::tr("of the error mended"), Views::tr("mended"), fmt::format("{:.1f} %", 100 * of(&DeltaRule::mended)), theme.ink},
-          {eigenvalue < 0 ? Views::tr("eigenvalue, negative") : Views::tr("eigenvalue along k"), Views::tr("eigenvalue"),
-           number(eigenvalue, 4), eigenvalue < 0 ? difference : theme.ink}};
+          {along_key < 0 ? Views::tr("along k, negative") : Views::tr("old state along k"), Views::tr("along k"), number(along_key, 4),
+           along_key < 0 ? difference : theme.ink}};
 }
 
 void draw_step_row(const Picture& picture, const StepRow& row, Rect line, float name_width, float value_width) {
@@ -321,7 +321,7 @@ class DeltaRuleView : public View {
   std::vector<Sheet> sheets() const override { return statescope::sheets(data_); }
   std::string sentence() const override {
     if (data_.message) return data_.message.sentence();
-    return Views::tr("{}; the eigenvalue along the key is negative at {} of {} tokens.", summary(data_), data_.negative,
+    return Views::tr("{}; the old state along the key is turned around at {} of {} tokens.", summary(data_), data_.negative,
                      data_.tokens.count());
   }
 
@@ -369,7 +369,7 @@ DeltaRuleData build_delta_rule(const Snapshot& snapshot, const Cursor& cursor, c
   data.token = std::clamp<std::int64_t>(cursor.token, 0, tokens - 1) - (cursor.progress < 1 ? 1 : 0);
   data.tokens = {snapshot.run, rule->token, data.token};
   data.visit = data.tokens.place_of(data.token);
-  data.negative = std::ranges::count_if(rule->eigenvalue, [](float value) { return value < 0; });
+  data.negative = std::ranges::count_if(rule->along_key, [](float value) { return value < 0; });
   return data;
 }
 

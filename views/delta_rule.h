@@ -21,7 +21,7 @@ struct DeltaRuleData {
   DeltaRule rule;
   std::array<ValueAxis, 4> axes;  // of the lanes
   std::int64_t visit = -1;        // the last one not after `token`; −1: none
-  std::int64_t negative = 0;      // visits with a negative eigenvalue
+  std::int64_t negative = 0;      // visits that turn the old state around along k
   bool here() const { return visit >= 0 && rule.token[static_cast<std::size_t>(visit)] == token; }
 };
 

@@ -133,7 +133,7 @@ std::vector<Sheet> sheets(const DeltaRuleData& data) {
   gates.add("β", "", Views::tr("the strength of the correction"), {0}, rule.beta);
   gates.add("α", "", Views::tr("the decay"), {0}, rule.alpha);
   gates.add("β ‖k‖²", "", Views::tr("the part of the error that is mended"), {0}, rule.mended);
-  gates.add("α (1 − β ‖k‖²)", "", Views::tr("the eigenvalue of the transition along k"), {0}, rule.eigenvalue);
+  gates.add("α (1 − β ‖k‖²)", "", Views::tr("what the old state is multiplied with along k"), {0}, rule.along_key);
   return all;
 }
 

@@ -300,7 +300,7 @@ Measured written(const QuantitySource& s) { return delta_number(s, &DeltaRule::w
 Measured beta(const QuantitySource& s) { return delta_number(s, &DeltaRule::beta, real); }
 Measured alpha(const QuantitySource& s) { return delta_number(s, &DeltaRule::alpha, real); }
 Measured mended(const QuantitySource& s) { return delta_number(s, &DeltaRule::mended, share); }
-Measured eigenvalue(const QuantitySource& s) { return delta_number(s, &DeltaRule::eigenvalue, real); }
+Measured eigenvalue(const QuantitySource& s) { return delta_number(s, &DeltaRule::along_key, real); }
 
 std::optional<Question> story_question(const RunInfo& run, const QuantityPlace& at) {
   const NeedleQuestion question = needle_question(run, at.token);

@@ -256,6 +256,21 @@ std::vector<float> write_weights(const MemoryTrace& trace, std::int64_t slot, st
   return omega;
 }
 
+namespace {
+
+/// k̂ diag(α) k̂ᵀ, k̂ = k / ‖k‖; 1 for a key of 0
+double decay_along_key(const MemoryTrace& trace, const Visits& visits, const Visit& visit, double norm_of_key) {
+  if (trace.decay_width <= 1) return visits.decay(visit, 0);
+  double sum = 0;
+  for (std::int64_t r = 0; r < trace.K && norm_of_key > 0; ++r) {
+    const double unit = visit.k[r] / norm_of_key;
+    sum += visits.decay(visit, r) * unit * unit;
+  }
+  return norm_of_key > 0 ? sum : 1;
+}
+
+}  // namespace
+
 std::vector<DeltaStep> delta_steps(const MemoryTrace& trace, std::int64_t slot, std::int64_t head,
                                    const std::function<void(double)>& tell) {
   if (trace.rule != MemoryRule::delta) throw std::invalid_argument("delta_steps: this memory does not follow the delta rule");
@@ -283,9 +298,9 @@ std::vector<DeltaStep> delta_steps(const MemoryTrace& trace, std::int64_t slot, 
     step.write = visit.beta * k * step.value;
     step.update = visit.beta * k * step.error;
     step.beta = visit.beta;
-    step.alpha = visits.decay(visit, 0);
+    step.alpha = decay_along_key(trace, visits, visit, k);
     step.mended = visit.beta * k * k;
-    step.eigenvalue = step.alpha * (1 - step.mended);
+    step.along_key = step.alpha * (1 - step.mended);
     steps.push_back(step);
   }
   return steps;

@@ -82,9 +82,10 @@ struct DeltaStep {
   double erase = 0;       // β ‖k‖ ‖π‖: Frobenius norm of what is taken away
   double write = 0;       // β ‖k‖ ‖v‖: of what is put in
   double update = 0;      // β ‖k‖ ‖v − π‖: of both together
-  double beta = 0, alpha = 1;
-  double mended = 0;      // β ‖k‖²: the part of the error that the update takes away, for k S becomes π + β ‖k‖² (v − π)
-  double eigenvalue = 0;  // of the transition along k: α (1 − β ‖k‖²)
+  double beta = 0;
+  double alpha = 1;   // the decay along k, k̂ diag(α) k̂ᵀ: α where all rows decay alike
+  double mended = 0;  // β ‖k‖²: the part of the error that the update takes away, for k S becomes π + β ‖k‖² (v − π)
+  double along_key = 0;  // of the transition, k̂ (I − β kᵀk) diag(α) k̂ᵀ = α (1 − β ‖k‖²): its eigenvalue where all rows decay alike
 };
 /// Of every visit of a slot. `tell` hears how far it is, 0 … 1, and may throw. Throws std::invalid_argument if the memory follows another
 /// rule.

@@ -179,7 +179,7 @@ DeltaRule answer(const DeltaRuleQuestion& question, Evidence& evidence) {
     keep(rule.beta, step.beta);
     keep(rule.alpha, step.alpha);
     keep(rule.mended, step.mended);
-    keep(rule.eigenvalue, step.eigenvalue);
+    keep(rule.along_key, step.along_key);
   }
   return rule;
 }

@@ -208,7 +208,7 @@ ObservedGroup observe_delta_rule(const LayerSpan& span, Evidence& evidence) {
       erase.at(t, slot, head) = static_cast<float>(step.erase);
       write.at(t, slot, head) = static_cast<float>(step.write);
       update.at(t, slot, head) = static_cast<float>(step.update);
-      eigenvalue.at(t, slot, head) = static_cast<float>(step.eigenvalue);
+      eigenvalue.at(t, slot, head) = static_cast<float>(step.along_key);
     });
   });
   return {beta, prediction, error, relative, cosine, erase, write, update, eigenvalue};

@@ -159,6 +159,8 @@ const KeyTable kGatedDeltaProduct{
 const KeyTable kComba{
     {computed, "", {"head_dim", "num_v_heads", "expand_v", "use_output_gate", "use_inner_decay", "use_output_correction"}},
     {harmless, "initialisation and training", {"correction_factor"}}};
+const KeyTable kKda{{computed, "", {"head_dim", "num_v_heads", "expand_v", "allow_neg_eigval", "lower_bound", "safe_gate"}},
+                    {fixed, "null", {"attnres_block_size"}}};
 const KeyTable kGsa{{computed, "", {"num_slots", "exapnd_k", "exapnd_v", "gate_logit_normalizer", "row_sparse"}},
                     {harmless, "the reference does not read it", {"use_output_gate", "use_norm", "clamp_min", "clamp_max"}}};
 const KeyTable kHgrn2{{computed, "", {"expand_ratio", "use_lower_bound"}}};
@@ -350,6 +352,7 @@ const std::map<std::string_view, std::vector<const KeyTable*>>& key_tables() {
       {"gated_deltanet", {&kGatedDeltaNet, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
       {"gated_deltaproduct", {&kGatedDeltaProduct, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
       {"comba", {&kComba, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
+      {"kda", {&kKda, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
       {"gsa", {&kGsa, &kExpanded, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
       {"hgrn2", {&kHgrn2, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
       {"metala", {&kMetaLa, &kFla, &kHybrid, &kGeneral, &kWellKnown}},

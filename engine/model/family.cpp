@@ -38,6 +38,7 @@ constexpr FamilyRow kFamilies[] = {
     {"comba", plan_fla},
     {"hgrn2", plan_fla},
     {"metala", plan_fla},
+    {"kda", plan_fla},
     {"mamba2", plan_mamba2},
     {"qwen3_next", plan_qwen},
     {"qwen3_5", plan_qwen},

@@ -26,7 +26,7 @@ DeltaRule right_angle() {
           .beta = {0.5f},
           .alpha = {0.9f},
           .mended = {0.5f},
-          .eigenvalue = {0.45f}};
+          .along_key = {0.45f}};
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ inline DeltaRule sample_answer(const DeltaRuleQuestion& question, const Snapshot
     rule.beta.push_back(beta);
     rule.alpha.push_back(0.98f);
     rule.mended.push_back(beta);
-    rule.eigenvalue.push_back(0.98f * (1 - beta));
+    rule.along_key.push_back(0.98f * (1 - beta));
   }
   return rule;
 }

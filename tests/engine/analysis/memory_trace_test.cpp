@@ -321,7 +321,7 @@ TEST_CASE("survival: what it kept at the end is what the needle's tokens contrib
 TEST_CASE("delta steps: prediction, error, erase and write by hand") {
   const std::vector<DeltaStep> steps = delta_steps(by_hand(MemoryRule::delta), 0, 0);
   REQUIRE(steps.size() == 3);
-  CHECK((steps[0].prediction == 0 && steps[0].error == 8 && steps[0].cosine == 0 && steps[0].eigenvalue == 0));
+  CHECK((steps[0].prediction == 0 && steps[0].error == 8 && steps[0].cosine == 0 && steps[0].along_key == 0));
   // Before the last: S̄ = (2, 2), π = 2 = v.
   const DeltaStep& last = steps[2];
   CHECK(last.token == 7);
@@ -331,7 +331,7 @@ TEST_CASE("delta steps: prediction, error, erase and write by hand") {
   CHECK(std::abs(last.erase - 1) < 1e-6);
   CHECK(std::abs(last.write - 1) < 1e-6);
   CHECK(std::abs(last.update) < 1e-6);
-  CHECK(std::abs(last.eigenvalue - 0.25) < 1e-6);
+  CHECK(std::abs(last.along_key - 0.25) < 1e-6);
   CHECK_THROWS_AS(delta_steps(by_hand(MemoryRule::outer_product), 0, 0), std::invalid_argument);
 }
 

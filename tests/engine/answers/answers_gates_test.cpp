@@ -162,8 +162,7 @@ TEST_CASE("answers: the delta rule at every visit, from a state carried along in
       }
       const MemoryTrace& trace = traces[0];
       if (trace.steps > 1) {
-        CHECK_THROWS_WITH(answer(DeltaRuleQuestion{.layer = layer}, run.evidence),
-                          Catch::Matchers::Contains("steps of the delta rule"));
+        CHECK_THROWS_WITH(answer(DeltaRuleQuestion{.layer = layer}, run.evidence), Catch::Matchers::Contains("steps of the delta rule"));
         continue;
       }
       ++memories;
@@ -178,11 +177,12 @@ TEST_CASE("answers: the delta rule at every visit, from a state carried along in
         const std::int64_t row = i * trace.H + head;
         const float *k = visits.k.data() + row * K, *v = visits.v.data() + row * V;
         const double beta = visits.beta[static_cast<std::size_t>(row)];
-        double k2 = 0, erased = 0, error = 0;
+        double k2 = 0, along = 0, erased = 0, error = 0;
         for (std::int64_t r = 0; r < K; ++r) k2 += double{k[r]} * k[r];
         for (std::int64_t r = 0; r < K; ++r) {
-          const double a =
-              trace.decay_width == 0 ? 1 : std::exp(double{visits.log_decay[static_cast<std::size_t>(row * trace.decay_width)]});
+          const std::int64_t of_row = row * trace.decay_width + (trace.decay_width == 1 ? 0 : r);
+          const double a = trace.decay_width == 0 ? 1 : std::exp(double{visits.log_decay[static_cast<std::size_t>(of_row)]});
+          along += a * k[r] * k[r] / k2;
           for (std::int64_t c = 0; c < V; ++c) S[static_cast<std::size_t>(r * V + c)] *= a;
         }
         std::vector<double> prediction(static_cast<std::size_t>(V));
@@ -203,7 +203,8 @@ TEST_CASE("answers: the delta rule at every visit, from a state carried along in
         CHECK(rule.erase[at] == Approx(beta * std::sqrt(k2 * erased)).margin(1e-6));
         CHECK(rule.update[at] == Approx(beta * std::sqrt(k2 * error)).margin(1e-6));
         CHECK(rule.mended[at] == Approx(beta * ratio * k2).margin(1e-6));
-        CHECK(rule.eigenvalue[at] == Approx(rule.alpha[at] * (1 - beta * k2)).margin(1e-6));
+        CHECK(rule.alpha[at] == Approx(along));
+        CHECK(rule.along_key[at] == Approx(rule.alpha[at] * (1 - beta * k2)).margin(1e-6));
       }
     }
   }

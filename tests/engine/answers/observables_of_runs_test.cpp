@@ -212,7 +212,7 @@ TEST_CASE("observables by name: head gates, the delta rule and the output gate a
     CHECK(asked.number("erased", t, 1) == rule.erase[j]);
     CHECK(asked.number("written", t, 1) == rule.write[j]);
     CHECK(asked.number("net_update", t, 1) == rule.update[j]);
-    CHECK(asked.number("transition_eigenvalue", t, 1) == rule.eigenvalue[j]);
+    CHECK(asked.number("transition_eigenvalue", t, 1) == rule.along_key[j]);
   });
 }
 

@@ -25,8 +25,8 @@ std::string complaint(const json& config) {
 /// One small config of each family of flash-linear-attention and of Qwen's.
 std::vector<json> plain_families() {
   std::vector<json> all;
-  for (const char* family : {"transformer", "linear_attn", "retnet", "gla", "delta_net", "gated_deltanet", "gated_deltaproduct", "comba",
-                             "gsa", "hgrn2", "metala", "mom", "mamba2", "sse", "sse_swa_moba"})
+  for (const char* family : {"transformer", "linear_attn", "retnet", "gla", "delta_net", "gated_deltanet", "gated_deltaproduct", "kda",
+                             "comba", "gsa", "hgrn2", "metala", "mom", "mamba2", "sse", "sse_swa_moba"})
     all.push_back(small_config(family));
   for (const char* family : {"qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"}) all.push_back(qwen_config(family));
   return all;
@@ -235,7 +235,8 @@ TEST_CASE("config keys: released configs open, or are refused by the name of wha
                                       "metala",
                                       "metala_rowsparse",
                                       "gated_deltaproduct",
-                                      "comba"};
+                                      "comba",
+                                      "kda"};
   for (const std::string& name : open) CHECK(configs.contains(name));
   for (const auto& [name, text] : configs.items()) {
     INFO(name);

@@ -172,6 +172,12 @@ inline std::vector<SmallModel> small_models() {
                                                          {"allow_neg_eigval", true},
                                                          {"use_output_gate", false}}))},
       {"gated_deltaproduct, 1 step", small_config("gated_deltaproduct", {{"head_dim", 12}, {"use_forget_gate", true}})},
+      {"kda", small_config("kda", {{"head_dim", 16}})},
+      {"kda, 20 channels, no conv, neg, grouped",
+       small_config(
+           "kda",
+           with(awkward, {{"head_dim", 20}, {"num_v_heads", 6}, {"num_heads", 3}, {"use_short_conv", false}, {"allow_neg_eigval", true}}))},
+      {"kda, bounded gate", small_config("kda", {{"head_dim", 16}, {"safe_gate", true}, {"lower_bound", -5.0}})},
       {"comba", small_config("comba", {{"head_dim", 16}, {"num_v_heads", 8}})},
       {"comba, 20 channels, no conv, no gate, no inner decay",
        small_config(
