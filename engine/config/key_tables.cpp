@@ -338,6 +338,44 @@ const KeyTable kLfm2Experts{{computed,
                              {"num_dense_layers", "num_experts", "num_experts_per_tok", "moe_intermediate_size", "use_expert_bias",
                               "norm_topk_prob", "routed_scaling_factor"}}};
 
+const KeyTable kKimiLinear{{computed,
+                            "",
+                            {"linear_attn_config",
+                             "linear_num_heads",
+                             "linear_head_dim",
+                             "linear_conv_kernel_dim",
+                             "layer_types",
+                             "mlp_layer_types",
+                             "rms_norm_eps",
+                             "num_attention_heads",
+                             "q_lora_rank",
+                             "kv_lora_rank",
+                             "qk_nope_head_dim",
+                             "qk_rope_head_dim",
+                             "v_head_dim",
+                             "mla_use_nope",
+                             "num_experts",
+                             "num_local_experts",
+                             "num_experts_per_token",
+                             "num_experts_per_tok",
+                             "num_shared_experts",
+                             "n_shared_experts",
+                             "moe_intermediate_size",
+                             "first_k_dense_replace",
+                             "moe_layer_freq",
+                             "moe_renormalize",
+                             "norm_topk_prob",
+                             "routed_scaling_factor",
+                             "num_expert_group",
+                             "n_group",
+                             "topk_group",
+                             "moe_router_activation_func"}},
+                           {harmless, "the sizes of latent attention say it", {"head_dim", "qk_head_dim", "num_key_value_heads"}},
+                           {harmless, "the number of groups says it", {"use_grouped_topk"}},
+                           {harmless, "how long prompts may be, not what is computed", {"model_max_length"}},
+                           {harmless, "heads for more than one token, which are passed over", {"num_nextn_predict_layers"}}};
+const KeyTable kLinearOfKimi{{computed, "", {"kda_layers", "full_attn_layers", "num_heads", "head_dim", "short_conv_kernel_size"}}};
+
 // ------------------------------------------------------------------------------------------------------------------ which has what
 
 }  // namespace
@@ -381,6 +419,8 @@ const std::map<std::string_view, std::vector<const KeyTable*>>& key_tables() {
       {"olmo_hybrid", {&kOlmoHybrid, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
       {"lfm2", {&kLfm2Dense, &kLfm2, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
       {"lfm2_moe", {&kLfm2Experts, &kLfm2, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
+      {"kimi_linear", {&kKimiLinear, &kNoPositions, &kHybridModel, &kGeneral, &kWellKnown}},
+      {"kimi_linear.linear_attn_config", {&kLinearOfKimi}},
       {"rope", {&kRope}},
       {"wrapper", {&kWrapper, &kGeneral}},
   };

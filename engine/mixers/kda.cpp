@@ -1,4 +1,4 @@
-// Kimi Delta Attention: the delta rule with a decay for each key channel (spec §17.3).
+// Kimi Delta Attention: the delta rule with a decay for each key channel (spec §17.3, §17.4).
 #include <fmt/format.h>
 
 #include "engine/error.h"
@@ -35,7 +35,7 @@ class Kda final : public DescribedMixer {
       qkv_.v_conv = convolution("v_conv1d", heads_ * V_);
     }
     f_proj_ = LowRank(weights, "f_proj", heads_ * K_, hidden, V_);
-    g_proj_ = LowRank(weights, "g_proj", heads_ * V_, hidden, V_, true);
+    g_proj_ = LowRank(weights, "g_proj", heads_ * V_, hidden, V_, config.boolean("gate_bias", true));
     b_proj_ = Linear(weights, "b_proj", heads_, hidden);
     A_log_ = weights.floats("A_log", {heads_});
     dt_bias_ = weights.floats("dt_bias", {heads_ * K_});

@@ -17,8 +17,8 @@ constexpr std::string_view kDeltaRule = "gated delta rule";
 constexpr std::string_view kAttention = "softmax attention";
 constexpr std::string_view kConvolution = "short convolution";
 
-const std::array<MixerRow, 20>& rows() {
-  static const std::array<MixerRow, 20> table{{
+const std::array<MixerRow, 21>& rows() {
+  static const std::array<MixerRow, 21> table{{
       {"transformer", kAttention, {"q", "k", "v", "moba_selected", "readout"}, make_softmax_attention},
       {"linear_attn", kOuterProduct, {"q", "k", "v", "readout"}, make_linear_attention},
       {"retnet",
@@ -50,6 +50,7 @@ const std::array<MixerRow, 20>& rows() {
        {"q", "k", "v", "log_decay", "beta", "partition_logits", "partition_gate", "partition_selected", "output_gate", "readout"},
        make_sse_swa},
       {"kda", kDeltaRule, {"q", "k", "v", "log_decay", "beta", "output_gate", "readout"}, make_kda},
+      {"mla", kAttention, {"q", "k", "v", "readout"}, make_latent_attention},
       {"qwen_gated_deltanet", kDeltaRule, {"q", "k", "v", "log_decay", "beta", "output_gate", "readout"}, make_qwen_gated_deltanet},
       {"qwen_attention", kAttention, {"q", "k", "v", "output_gate", "readout"}, make_qwen_attention},
       {"falcon_h1", kOuterProduct, {"q", "k", "v", "log_decay", "dt", "output_gate", "readout", "attention_readout"}, make_falcon_h1},

@@ -52,6 +52,7 @@ constexpr FamilyRow kFamilies[] = {
     {"olmo_hybrid", plan_olmo_hybrid},
     {"lfm2", plan_lfm2},
     {"lfm2_moe", plan_lfm2},
+    {"kimi_linear", plan_kimi_linear},
 };
 
 std::vector<StoredTensor>::iterator named(std::vector<StoredTensor>& tensors, const std::string& name) {
@@ -108,6 +109,11 @@ std::vector<StoredTensor> regular_tensors(const Checkpoint& checkpoint, Plan& pl
   for (StoredTensor& tensor : tensors) {
     const auto other = plan.other_names.find(tensor.name);
     if (other != plan.other_names.end()) tensor.name = other->second;
+  }
+  for (StoredTensor& tensor : tensors) {
+    // Kimi Linear's files hold it as [1, 1, H, 1].
+    const bool spread = tensor.name.ends_with(".A_log") && tensor.shape.size() == 4 && tensor.size() == tensor.shape[2];
+    if (spread) tensor.shape = {tensor.shape[2]};
   }
   std::set<std::string> there;
   for (const StoredTensor& tensor : tensors) there.insert(tensor.name);

@@ -26,4 +26,7 @@ Plan plan_olmo_hybrid(const Config& config, const std::string& family);
 /// LFM2 and LFM2-MoE: gated short convolutions and softmax attention (spec §19.10).
 Plan plan_lfm2(const Config& config, const std::string& family);
 
+/// Kimi Linear: three layers of KDA to one of latent attention, dense first, then experts (spec §17.4).
+Plan plan_kimi_linear(const Config& config, const std::string& family);
+
 }  // namespace statescope

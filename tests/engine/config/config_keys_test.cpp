@@ -40,6 +40,7 @@ std::vector<json> families() {
   all.push_back(nemotron_config("ME*-"));
   all.push_back(olmo_config());
   for (const char* family : {"lfm2", "lfm2_moe"}) all.push_back(lfm2_config(family));
+  all.push_back(kimi_config());
   return all;
 }
 
@@ -236,7 +237,9 @@ TEST_CASE("config keys: released configs open, or are refused by the name of wha
                                       "metala_rowsparse",
                                       "gated_deltaproduct",
                                       "comba",
-                                      "kda"};
+                                      "kda",
+                                      "kimi_linear_dense",
+                                      "kimi_linear_moe"};
   for (const std::string& name : open) CHECK(configs.contains(name));
   for (const auto& [name, text] : configs.items()) {
     INFO(name);

@@ -32,6 +32,15 @@ TEST_CASE("hybrids: what a config of one may not say is refused by name") {
   refused(mamba_hybrid_config("granitemoehybrid", {{"shared_intermediate_size", 20}, {"layer_types", {"mamba"}}}), "\"layer_types\" has 1");
   refused(mamba_hybrid_config("falcon_h1", {{"mlp_multipliers", {1.0}}}), "\"mlp_multipliers\" must hold two");
   refused(lfm2_config("lfm2", {{"layer_types", {"conv", "mamba"}}}), "\"layer_types\" holds");
+  refused(kimi_config({{"mla_use_nope", false}}), "\"mla_use_nope\" is false");
+  const auto kimi_layers = [](const json& kda, const json& full) {
+    return kimi_config({{"linear_attn_config", {{"kda_layers", kda}, {"full_attn_layers", full}}}});
+  };
+  refused(kimi_layers({1, 2, 3}, {2}), "names layer 2 twice");
+  refused(kimi_layers({1, 3}, json::array()), "does not say what layer 2 is");
+  refused(kimi_layers({0, 1}, {2}), "names layer 0 of 1 to 3");
+  refused(kimi_config({{"linear_attn_config", {{"gated", true}}}}), "\"gated\" is true");
+  refused(kimi_config({{"num_experts_per_token", 7}}), "a token goes to 7 experts");
   refused(olmo_config({{"surprise", 1}}), "\"surprise\" is 1");
 }
 

@@ -96,6 +96,27 @@ inline json olmo_config(const json& changes = json::object()) {
   return with(config, changes);
 }
 
+inline json kimi_config(const json& changes = json::object()) {
+  const json config{
+      {"model_type", "kimi_linear"},
+      {"vocab_size", 97},
+      {"hidden_size", 64},
+      {"num_hidden_layers", 3},
+      {"intermediate_size", 32},
+      {"linear_attn_config",
+       {{"kda_layers", {1, 3}}, {"full_attn_layers", {2}}, {"num_heads", 2}, {"head_dim", 16}, {"short_conv_kernel_size", 4}}},
+      {"num_attention_heads", 2},
+      {"kv_lora_rank", 16},
+      {"qk_nope_head_dim", 12},
+      {"qk_rope_head_dim", 8},
+      {"v_head_dim", 12},
+      {"num_experts", 6},
+      {"num_experts_per_token", 2},
+      {"moe_intermediate_size", 12},
+      {"routed_scaling_factor", 2.446}};
+  return with(config, changes);
+}
+
 inline json lfm2_config(const std::string& model_type, const json& changes = json::object()) {
   const json config{
       {"model_type", model_type}, {"vocab_size", 97},         {"hidden_size", 64},        {"num_hidden_layers", 2},
@@ -280,6 +301,8 @@ inline std::vector<SmallModel> small_models() {
                                                          {"rope_parameters", {{"rope_theta", 500.0}}}})},
       {"lfm2", lfm2_config("lfm2", {{"conv_bias", true}, {"conv_L_cache", 4}})},
       {"lfm2_moe", lfm2_config("lfm2_moe")},
+      {"kimi_linear", kimi_config({{"num_experts", nullptr}})},
+      {"kimi_linear, experts, latent queries", kimi_config({{"q_lora_rank", 20}, {"num_expert_group", 3}, {"topk_group", 2}})},
   };
 }
 

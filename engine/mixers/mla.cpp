@@ -1,0 +1,79 @@
+// Multi-head latent attention without positions: keys and values of all heads come from one latent vector a token (spec §17.4).
+#include "engine/mixers/described.h"
+#include "engine/mixers/table.h"
+
+namespace statescope {
+namespace {
+
+constexpr float kLatentEps = 1e-6F;  // whatever the config says of its other norms
+
+class LatentAttention final : public DescribedMixer {
+ public:
+  explicit LatentAttention(const MixerBuild& build) {
+    const Config& config = build.config;
+    const WeightScope& weights = build.weights;
+    const std::int64_t hidden = config.integer("hidden_size"), q_rank = config.integer("q_lora_rank", 0, 0);
+    heads_ = config.integer("num_attention_heads");
+    latent_ = config.integer("kv_lora_rank");
+    own_ = config.integer("qk_nope_head_dim");
+    shared_ = config.integer("qk_rope_head_dim");
+    V_ = config.integer("v_head_dim");
+    const std::int64_t q_dim = heads_ * (own_ + shared_);
+    if (q_rank > 0) {
+      q_a_proj_ = Linear(weights, "q_a_proj", q_rank, hidden);
+      q_a_norm_ = weights.floats("q_a_layernorm.weight", {q_rank});
+    }
+    q_proj_ = q_rank > 0 ? Linear(weights, "q_b_proj", q_dim, q_rank) : Linear(weights, "q_proj", q_dim, hidden);
+    kv_a_proj_ = Linear(weights, "kv_a_proj_with_mqa", latent_ + shared_, hidden);
+    kv_a_norm_ = weights.floats("kv_a_layernorm.weight", {latent_});
+    kv_b_proj_ = Linear(weights, "kv_b_proj", heads_ * (own_ + V_), latent_);
+    o_proj_ = Linear(weights, "o_proj", hidden, heads_ * V_);
+  }
+
+  MixerLayout layout() const override {
+    MixerLayout layout;
+    layout.kv_heads = heads_;
+    layout.key_dim = own_ + shared_;
+    layout.value_dim = V_;
+    return layout;
+  }
+
+  void describe(Program& p) const override {
+    const Value x = p.x();
+    // q = q_proj x, or q_b_proj RMSNorm(q_a_proj x)
+    const Value low = q_a_proj_ ? p.apply(norm_of(q_a_norm_), q_a_proj_(p, x)) : x;
+    const Value q = p.with_axes(q_proj_(p, low, ValueType::exact), {heads_, own_ + shared_});
+    // [c | k_r] = kv_a_proj x;   [k_n | v] = kv_b_proj RMSNorm(c) of each head
+    const Value both = kv_a_proj_(p, x, ValueType::exact);
+    const Value c = p.apply(norm_of(kv_a_norm_), p.taken(both, {{0, latent_}}, {latent_}));
+    const Value all =
+        p.stack(kv_b_proj_(p, c, ValueType::exact), p.taken(both, {{latent_, shared_}}, {shared_}), {heads_ * (own_ + V_) + shared_});
+    // k = [k_n | k_r], k_r the same for all heads
+    std::vector<std::pair<std::int64_t, std::int64_t>> keys, values;
+    for (std::int64_t h = 0; h < heads_; ++h) {
+      keys.insert(keys.end(), {{h * (own_ + V_), own_}, {heads_ * (own_ + V_), shared_}});
+      values.emplace_back(h * (own_ + V_) + own_, V_);
+    }
+    const Value k = p.taken(all, keys, {heads_, own_ + shared_}), v = p.taken(all, values, {heads_, V_});
+    p.show("q", q);
+    p.show("k", k);
+    p.show("v", v);
+    p.append(k, v);
+    // o_t = Σ_s softmax_s(d^{-1/2} q_t·k_s) v_s, d the length of a key
+    const Value o = p.attend({.q = q, .scale = inverse_sqrt(own_ + shared_)}, heads_, V_).first;
+    p.result = o_proj_(p, p.show("readout", p.with_axes(o, {heads_ * V_})));
+  }
+
+ private:
+  static program::RmsNorm norm_of(ConstTensor weight) { return {.weight = weight, .group = weight.rows(), .eps = kLatentEps}; }
+
+  std::int64_t heads_, latent_, own_, shared_, V_;
+  Linear q_a_proj_, q_proj_, kv_a_proj_, kv_b_proj_, o_proj_;
+  ConstTensor q_a_norm_, kv_a_norm_;
+};
+
+}  // namespace
+
+std::unique_ptr<Mixer> make_latent_attention(const MixerBuild& build) { return std::make_unique<LatentAttention>(build); }
+
+}  // namespace statescope
