@@ -159,7 +159,8 @@ const KeyTable kGatedDeltaProduct{
 const KeyTable kComba{
     {computed, "", {"head_dim", "num_v_heads", "expand_v", "use_output_gate", "use_inner_decay", "use_output_correction"}},
     {harmless, "initialisation and training", {"correction_factor"}}};
-const KeyTable kKda{{computed, "", {"head_dim", "num_v_heads", "expand_v", "allow_neg_eigval", "lower_bound", "safe_gate"}},
+const KeyTable kKda{{computed, "", {"head_dim", "num_v_heads", "expand_v", "allow_neg_eigval", "lower_bound"}},
+                    {harmless, "the lower bound says it", {"safe_gate"}},
                     {fixed, "null", {"attnres_block_size"}}};
 const KeyTable kGsa{{computed, "", {"num_slots", "exapnd_k", "exapnd_v", "gate_logit_normalizer", "row_sparse"}},
                     {harmless, "the reference does not read it", {"use_output_gate", "use_norm", "clamp_min", "clamp_max"}}};
@@ -374,6 +375,17 @@ const KeyTable kKimiLinear{{computed,
                            {harmless, "the number of groups says it", {"use_grouped_topk"}},
                            {harmless, "how long prompts may be, not what is computed", {"model_max_length"}},
                            {harmless, "heads for more than one token, which are passed over", {"num_nextn_predict_layers"}}};
+const KeyTable kDeepSeekV3{
+    {computed,
+     "",
+     {"rms_norm_eps", "num_attention_heads", "q_lora_rank",      "kv_lora_rank",          "qk_nope_head_dim", "qk_rope_head_dim",
+      "v_head_dim",   "attention_bias",      "rope_interleave",  "first_k_dense_replace", "n_routed_experts", "num_experts_per_tok",
+      "n_group",      "topk_group",          "n_shared_experts", "moe_intermediate_size", "norm_topk_prob",   "routed_scaling_factor",
+      "scoring_func", "topk_method"}},
+    {fixed, "1", {"moe_layer_freq"}},
+    {harmless, "the sizes of latent attention say it", {"head_dim", "qk_head_dim", "num_key_value_heads"}},
+    {harmless, "how a program runs it, not what it computes", {"ep_size"}},
+    {harmless, "heads for more than one token, which are passed over", {"num_nextn_predict_layers"}}};
 const KeyTable kLinearOfKimi{{computed, "", {"kda_layers", "full_attn_layers", "num_heads", "head_dim", "short_conv_kernel_size"}}};
 
 // ------------------------------------------------------------------------------------------------------------------ which has what
@@ -421,6 +433,7 @@ const std::map<std::string_view, std::vector<const KeyTable*>>& key_tables() {
       {"lfm2_moe", {&kLfm2Experts, &kLfm2, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
       {"kimi_linear", {&kKimiLinear, &kNoPositions, &kHybridModel, &kGeneral, &kWellKnown}},
       {"kimi_linear.linear_attn_config", {&kLinearOfKimi}},
+      {"deepseek_v3", {&kDeepSeekV3, &kHybridPositions, &kHybridModel, &kGeneral, &kWellKnown}},
       {"rope", {&kRope}},
       {"wrapper", {&kWrapper, &kGeneral}},
   };

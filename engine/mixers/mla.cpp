@@ -1,5 +1,8 @@
-// Multi-head latent attention without positions: keys and values of all heads come from one latent vector a token (spec §17.4).
+// Multi-head latent attention: keys and values of all heads come from one latent vector a token (spec §17.4, §18.1).
+#include <optional>
+
 #include "engine/mixers/described.h"
+#include "engine/mixers/rope.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
@@ -19,15 +22,20 @@ class LatentAttention final : public DescribedMixer {
     shared_ = config.integer("qk_rope_head_dim");
     V_ = config.integer("v_head_dim");
     const std::int64_t q_dim = heads_ * (own_ + shared_);
+    const bool bias = config.boolean("attention_bias", false);
     if (q_rank > 0) {
-      q_a_proj_ = Linear(weights, "q_a_proj", q_rank, hidden);
+      q_a_proj_ = Linear(weights, "q_a_proj", q_rank, hidden, bias);
       q_a_norm_ = weights.floats("q_a_layernorm.weight", {q_rank});
     }
     q_proj_ = q_rank > 0 ? Linear(weights, "q_b_proj", q_dim, q_rank) : Linear(weights, "q_proj", q_dim, hidden);
-    kv_a_proj_ = Linear(weights, "kv_a_proj_with_mqa", latent_ + shared_, hidden);
+    kv_a_proj_ = Linear(weights, "kv_a_proj_with_mqa", latent_ + shared_, hidden, bias);
     kv_a_norm_ = weights.floats("kv_a_layernorm.weight", {latent_});
     kv_b_proj_ = Linear(weights, "kv_b_proj", heads_ * (own_ + V_), latent_);
-    o_proj_ = Linear(weights, "o_proj", hidden, heads_ * V_);
+    o_proj_ = Linear(weights, "o_proj", hidden, heads_ * V_, bias);
+    if (!config.boolean("positions", false)) return;
+    require_pairs(shared_, "qk_rope_head_dim");
+    rope_ = Rope(config, shared_, 1);
+    interleaved_ = config.boolean("rope_interleave", true);
   }
 
   MixerLayout layout() const override {
@@ -42,19 +50,32 @@ class LatentAttention final : public DescribedMixer {
     const Value x = p.x();
     // q = q_proj x, or q_b_proj RMSNorm(q_a_proj x)
     const Value low = q_a_proj_ ? p.apply(norm_of(q_a_norm_), q_a_proj_(p, x)) : x;
-    const Value q = p.with_axes(q_proj_(p, low, ValueType::exact), {heads_, own_ + shared_});
+    Value q = p.with_axes(q_proj_(p, low, ValueType::exact), {heads_, own_ + shared_});
     // [c | k_r] = kv_a_proj x;   [k_n | v] = kv_b_proj RMSNorm(c) of each head
     const Value both = kv_a_proj_(p, x, ValueType::exact);
     const Value c = p.apply(norm_of(kv_a_norm_), p.taken(both, {{0, latent_}}, {latent_}));
     const Value all =
         p.stack(kv_b_proj_(p, c, ValueType::exact), p.taken(both, {{latent_, shared_}}, {shared_}), {heads_ * (own_ + V_) + shared_});
-    // k = [k_n | k_r], k_r the same for all heads
-    std::vector<std::pair<std::int64_t, std::int64_t>> keys, values;
+    // k = [k_n | k_r], k_r the same for all heads; with positions RoPE of q_r and k_r, which stand first then: [k_r | k_n]
+    Ranges keys, values;
     for (std::int64_t h = 0; h < heads_; ++h) {
-      keys.insert(keys.end(), {{h * (own_ + V_), own_}, {heads_ * (own_ + V_), shared_}});
+      if (!rope_) keys.emplace_back(h * (own_ + V_), own_);
+      append_turned(keys, heads_ * (own_ + V_));
+      if (rope_) keys.emplace_back(h * (own_ + V_), own_);
       values.emplace_back(h * (own_ + V_) + own_, V_);
     }
-    const Value k = p.taken(all, keys, {heads_, own_ + shared_}), v = p.taken(all, values, {heads_, V_});
+    Value k = p.taken(all, keys, {heads_, own_ + shared_});
+    const Value v = p.taken(all, values, {heads_, V_});
+    if (rope_) {
+      Ranges queries;
+      for (std::int64_t h = 0; h < heads_; ++h) {
+        append_turned(queries, h * (own_ + shared_) + own_);
+        queries.emplace_back(h * (own_ + shared_), own_);
+      }
+      q = (*rope_)(p, p.taken(q, queries, {heads_, own_ + shared_}));
+      k = (*rope_)(p, k);
+      if (rope_->score_factor() != 1) q = p.apply(program::Times{rope_->score_factor()}, q);
+    }
     p.show("q", q);
     p.show("k", k);
     p.show("v", v);
@@ -65,11 +86,22 @@ class LatentAttention final : public DescribedMixer {
   }
 
  private:
+  using Ranges = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+  /// The channels from `begin` on that turn. Of interleaved pairs (2j, 2j + 1) all first members, then all second ones, as Rope pairs them.
+  void append_turned(Ranges& ranges, std::int64_t begin) const {
+    if (!interleaved_) return ranges.push_back({begin, shared_});
+    for (std::int64_t member = 0; member < 2; ++member) {
+      for (std::int64_t j = 0; j < shared_ / 2; ++j) ranges.emplace_back(begin + 2 * j + member, 1);
+    }
+  }
   static program::RmsNorm norm_of(ConstTensor weight) { return {.weight = weight, .group = weight.rows(), .eps = kLatentEps}; }
 
   std::int64_t heads_, latent_, own_, shared_, V_;
   Linear q_a_proj_, q_proj_, kv_a_proj_, kv_b_proj_, o_proj_;
   ConstTensor q_a_norm_, kv_a_norm_;
+  std::optional<Rope> rope_;
+  bool interleaved_ = false;
 };
 
 }  // namespace

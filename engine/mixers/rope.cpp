@@ -132,6 +132,7 @@ void Rope::read_yarn(const Config& config, const Config& settings) {
   const double mscale = settings.number("mscale", 0), all_dim = settings.number("mscale_all_dim", 0);
   const double own = mscale != 0 && all_dim != 0 ? g(mscale) / g(all_dim) : g(1);
   factor_ = static_cast<float>(settings.not_negative("attention_factor", own));
+  score_factor_ = static_cast<float>(g(all_dim) * g(all_dim));
 }
 
 void Rope::read_llama3(const Config& config, const Config& settings) {

@@ -22,6 +22,8 @@ class Rope {
   Value operator()(Program& p, Value x) const;
   /// "" for the default kind, else kind and numbers for people.
   std::string description() const;
+  /// What latent attention multiplies its scores with besides (spec §18.1): g(mscale_all_dim)² of yarn, else 1.
+  float score_factor() const { return score_factor_; }
 
   // The two below tell the tests what the equations give.
   /// ω [n] of a context of `length` tokens.
@@ -42,11 +44,11 @@ class Rope {
 
   std::string name_ = "default";
   Kind kind_ = Kind::plain;
-  double theta_ = 10000, scale_ = 1;    // θ, s
-  std::int64_t channels_ = 0;           // d, those that turn
-  std::int64_t trained_ = 0;            // dynamic: m, longrope: o: beyond so many tokens frequencies change
-  float factor_ = 1;                    // A
-  std::vector<float> listed_, longer_;  // ω; longrope: up to o tokens, and of more
+  double theta_ = 10000, scale_ = 1;     // θ, s
+  std::int64_t channels_ = 0;            // d, those that turn
+  std::int64_t trained_ = 0;             // dynamic: m, longrope: o: beyond so many tokens frequencies change
+  float factor_ = 1, score_factor_ = 1;  // A; g(mscale_all_dim)²
+  std::vector<float> listed_, longer_;   // ω; longrope: up to o tokens, and of more
 };
 
 }  // namespace statescope

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ranges>
@@ -53,6 +54,7 @@ constexpr FamilyRow kFamilies[] = {
     {"lfm2", plan_lfm2},
     {"lfm2_moe", plan_lfm2},
     {"kimi_linear", plan_kimi_linear},
+    {"deepseek_v3", plan_deepseek_v3},
 };
 
 std::vector<StoredTensor>::iterator named(std::vector<StoredTensor>& tensors, const std::string& name) {
@@ -67,16 +69,26 @@ bool rename(std::vector<StoredTensor>& tensors, const std::string& from, const s
   return true;
 }
 
+/// Whether the tensor is of a layer behind the last one, where a family's files may hold such.
+bool is_of_further_tokens(std::string_view name, const Plan& plan) {
+  constexpr std::string_view before = "model.layers.";
+  if (!plan.extra_layers || !name.starts_with(before)) return false;
+  std::size_t layer = 0;
+  const auto [end, error] = std::from_chars(name.data() + before.size(), name.data() + name.size(), layer);
+  return error == std::errc() && end != name.data() + name.size() && *end == '.' && layer >= plan.layers.size();
+}
+
 /// Drops vision towers, multi-token heads and stray buffers, which play no part in the text model, each kind with a note.
-void pass_over(std::vector<StoredTensor>& tensors, const std::string& family, std::vector<std::string>& notes) {
+void pass_over(std::vector<StoredTensor>& tensors, Plan& plan) {
   std::map<std::string_view, std::vector<std::string>> dropped;
   std::erase_if(tensors, [&](const StoredTensor& tensor) {
-    const bool stray_D = tensor.name.ends_with("attn.D") && family != "comba";
-    const std::string_view part = stray_D ? "buffers" : passed_over_as(tensor.name);
+    const bool stray_D = tensor.name.ends_with("attn.D") && plan.family != "comba";
+    std::string_view part = stray_D ? "buffers" : passed_over_as(tensor.name);
+    if (is_of_further_tokens(tensor.name, plan)) part = "layers that predict several tokens at once";
     if (!part.empty()) dropped[part].push_back(tensor.name);
     return !part.empty();
   });
-  for (const auto& [part, names] : dropped) notes.push_back(passed_over_note(part, names));
+  for (const auto& [part, names] : dropped) plan.notes.push_back(passed_over_note(part, names));
 }
 
 /// Rows [begin, begin + count) of a matrix, as a tensor of its own over the same bytes.
@@ -101,7 +113,7 @@ Plan plan_model(const Config& config) {
 std::vector<StoredTensor> regular_tensors(const Checkpoint& checkpoint, Plan& plan) {
   std::vector<StoredTensor> tensors = checkpoint.tensors;
   take_planned_names(tensors, plan.embeddings, plan.head, plan.notes);
-  pass_over(tensors, plan.family, plan.notes);
+  pass_over(tensors, plan);
   if (rename(tensors, "backbone.embedding.weight", "backbone.embeddings.weight")) plan.notes.push_back("legacy name backbone.embedding");
   if (plan.embeddings == "model.embeddings.weight" && rename(tensors, "model.embed_tokens.weight", plan.embeddings)) {
     plan.notes.push_back("legacy name model.embed_tokens");

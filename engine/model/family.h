@@ -37,6 +37,7 @@ struct Plan {
   float norm_offset = 0;                                               // 1: zero-centred norms
   float embedding_factor = 1, residual_factor = 1, logits_factor = 1;  // x = factor · embedding, x += factor · part(x), factor · head(x)
   bool tied = false;
+  bool extra_layers = false;        // files may hold layers behind the last one, which predict further tokens: passed over
   bool tied_where_no_head = false;  // without a head in the files the embedding is the head, whatever the config says (spec §19.1)
   std::vector<LayerPlan> layers;
   std::map<std::string, std::string> other_names;  // under which a tensor may be stored, and what it is called here

@@ -110,6 +110,24 @@ std::vector<bool> listed_layers(const Config& config, std::string_view key, std:
   return listed;
 }
 
+ExpertsPlan grouped_experts(const Config& config, const ExpertKeys& keys) {
+  ExpertsPlan plan{.count = config.integer(keys.count, keys.default_count, 1, 1'000'000)};
+  plan.chosen = config.integer(keys.chosen, std::min(keys.default_chosen, plan.count), 1, plan.count);
+  plan.sigmoid = true;
+  plan.correction = "gate.e_score_correction_bias";
+  plan.groups = config.integer(keys.groups, 1, 1, plan.count);
+  plan.chosen_groups = config.integer("topk_group", 1, 1, plan.groups);
+  const std::int64_t in_group = divided(plan.count, keys.count, plan.groups, keys.groups);
+  if (plan.chosen_groups * in_group < plan.chosen)
+    throw Error(fmt::format("config: \"{}\" is {}, but the {} chosen groups have {} experts", keys.chosen, plan.chosen, plan.chosen_groups,
+                            plan.chosen_groups * in_group));
+  plan.renormalise = config.boolean(keys.renormalise, true);
+  plan.renormalise_eps = 1e-20F;
+  plan.factor = static_cast<float>(config.number("routed_scaling_factor", 1));
+  plan.shared = "shared_experts.";
+  return plan;
+}
+
 void note_positions(Plan& plan, const Config& softmax) {
   if (!softmax.boolean("positions", true)) return;
   const std::string positions = Rope(softmax, softmax.integer("head_dim"), 1).description();

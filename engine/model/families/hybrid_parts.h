@@ -29,6 +29,14 @@ std::vector<std::string> layer_kinds(const Config& config, std::string_view key,
 /// For each layer whether `key` lists its number. Throws Error.
 std::vector<bool> listed_layers(const Config& config, std::string_view key, std::int64_t layers);
 
+/// Names of a family's keys for experts whose scores are σ of the router's, chosen with a bias out of the best groups.
+struct ExpertKeys {
+  std::string_view count, chosen, groups, renormalise = "norm_topk_prob";
+  std::int64_t default_count = 8, default_chosen = 2;
+};
+/// What such experts have in common (spec §17.4, §18.1); their MLPs are left open. Throws Error.
+ExpertsPlan grouped_experts(const Config& config, const ExpertKeys& keys);
+
 /// A note about positions that do not turn as usual.
 void note_positions(Plan& plan, const Config& softmax);
 

@@ -63,30 +63,25 @@ std::vector<bool> full_layers(const Config& config, const Config& linear, std::i
   return full;
 }
 
-/// Null where all layers are dense.
-std::shared_ptr<const ExpertsPlan> experts_of(const Config& config) {
-  const char* count = config.has("num_experts") ? "num_experts" : "num_local_experts";
-  if (!config.has(count)) return nullptr;
-  ExpertsPlan plan{.count = config.integer(count, {}, 1, 1'000'000)};
-  plan.chosen = either(config, config, "num_experts_per_token", "num_experts_per_tok", 8);
-  if (plan.chosen > plan.count) throw Error(fmt::format("config: a token goes to {} experts, the model has {}", plan.chosen, plan.count));
+MlpPlan with_names(std::int64_t width) { return {.width = width, .gate = "w1", .up = "w3", .down = "w2"}; }
+
+/// The key with the number of experts; neither is there where all layers are dense.
+std::string_view key_of_experts(const Config& config) { return config.has("num_experts") ? "num_experts" : "num_local_experts"; }
+
+ExpertsPlan experts_of(const Config& config) {
+  const auto there = [&](std::string_view released, std::string_view transformers) {
+    return config.has(released) ? released : transformers;
+  };
+  ExpertsPlan plan = grouped_experts(config, {.count = key_of_experts(config),
+                                              .chosen = there("num_experts_per_token", "num_experts_per_tok"),
+                                              .groups = there("num_expert_group", "n_group"),
+                                              .renormalise = there("moe_renormalize", "norm_topk_prob"),
+                                              .default_chosen = 8});
+  config.text("moe_router_activation_func", "sigmoid", {"sigmoid"});
   const std::int64_t width = config.integer("moe_intermediate_size");
-  plan.expert = {.width = width, .gate = "w1", .up = "w3", .down = "w2"};
-  plan.sigmoid = config.text("moe_router_activation_func", "sigmoid", {"sigmoid"}) == "sigmoid";
-  plan.correction = "gate.e_score_correction_bias";
-  plan.groups = either(config, config, "num_expert_group", "n_group", 1);
-  plan.chosen_groups = config.integer("topk_group", 1, 1, plan.groups);
-  const std::int64_t in_group = divided(plan.count, count, plan.groups, "num_expert_group");
-  if (plan.chosen_groups * in_group < plan.chosen)
-    throw Error(fmt::format("config: a token goes to {} experts, but the {} chosen groups have {}", plan.chosen, plan.chosen_groups,
-                            plan.chosen_groups * in_group));
-  plan.renormalise = config.boolean(config.has("moe_renormalize") ? "moe_renormalize" : "norm_topk_prob", true);
-  plan.renormalise_eps = 1e-20F;
-  plan.factor = static_cast<float>(config.number("routed_scaling_factor", 1));
-  const std::int64_t shared = either(config, config, "num_shared_experts", "n_shared_experts", 1);
-  plan.shared = "shared_experts.";
-  plan.shared_expert = {.width = shared * width};
-  return std::make_shared<const ExpertsPlan>(std::move(plan));
+  plan.expert = with_names(width);
+  plan.shared_expert.width = width * either(config, config, "num_shared_experts", "n_shared_experts", 1);
+  return plan;
 }
 
 /// For each layer whether it has experts.
@@ -121,7 +116,8 @@ Plan plan_kimi_linear(const Config& config, const std::string& family) {
   const Config linear = config.object("linear_attn_config"), kda = kda_layer(config, linear), latent = latent_layer(config);
   const std::int64_t layers = config.integer("num_hidden_layers", {}, 1, kMaxLayers);
   const std::vector<bool> full = full_layers(config, linear, layers), sparse = expert_layers(config, layers);
-  const std::shared_ptr<const ExpertsPlan> experts = experts_of(config);
+  std::shared_ptr<const ExpertsPlan> experts;
+  if (config.has(key_of_experts(config))) experts = std::make_shared<const ExpertsPlan>(experts_of(config));
   for (std::int64_t i = 0; i < layers; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const std::string prefix = fmt::format("model.layers.{}.", i);

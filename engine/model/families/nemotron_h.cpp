@@ -44,23 +44,10 @@ MlpPlan without_gate(std::int64_t width, bool biases) { return {.width = width, 
 ExpertsPlan experts_of(const Config& config) {
   const bool biases = config.boolean("mlp_bias", false);
   if (biases) throw Error("config: \"mlp_bias\" is true, which is not supported beside experts");
-  ExpertsPlan plan{.count = config.integer("n_routed_experts", 8, 1, 1'000'000)};
-  plan.chosen = config.integer("num_experts_per_tok", 2, 1, plan.count);
+  ExpertsPlan plan = grouped_experts(config, {.count = "n_routed_experts", .chosen = "num_experts_per_tok", .groups = "n_group"});
   plan.expert = without_gate(config.integer("moe_intermediate_size"), false);
   plan.packed = {{"experts.up_proj", "experts.down_proj"}};
-  plan.sigmoid = true;
-  plan.correction = "gate.e_score_correction_bias";
-  plan.groups = config.integer("n_group", 1, 1, plan.count);
-  plan.chosen_groups = config.integer("topk_group", 1, 1, plan.groups);
-  const std::int64_t in_group = divided(plan.count, "n_routed_experts", plan.groups, "n_group");
-  if (plan.chosen_groups * in_group < plan.chosen)
-    throw Error(fmt::format("config: \"num_experts_per_tok\" is {}, but the {} chosen groups have {} experts", plan.chosen,
-                            plan.chosen_groups, plan.chosen_groups * in_group));
-  plan.renormalise = config.boolean("norm_topk_prob", true);
-  plan.renormalise_eps = 1e-20F;
-  plan.factor = static_cast<float>(config.number("routed_scaling_factor", 1));
   plan.latent = config.integer("moe_latent_size", 0, 0);
-  plan.shared = "shared_experts.";
   plan.shared_expert = without_gate(config.integer("moe_shared_expert_intermediate_size"), false);
   return plan;
 }

@@ -41,6 +41,7 @@ std::vector<json> families() {
   all.push_back(olmo_config());
   for (const char* family : {"lfm2", "lfm2_moe"}) all.push_back(lfm2_config(family));
   all.push_back(kimi_config());
+  all.push_back(deepseek_config());
   return all;
 }
 
@@ -239,6 +240,8 @@ TEST_CASE("config keys: released configs open, or are refused by the name of wha
                                       "comba",
                                       "kda",
                                       "kimi_linear_dense",
+                                      "mla_dense",
+                                      "mla_moe",
                                       "kimi_linear_moe"};
   for (const std::string& name : open) CHECK(configs.contains(name));
   for (const auto& [name, text] : configs.items()) {

@@ -40,7 +40,10 @@ TEST_CASE("hybrids: what a config of one may not say is refused by name") {
   refused(kimi_layers({1, 3}, json::array()), "does not say what layer 2 is");
   refused(kimi_layers({0, 1}, {2}), "names layer 0 of 1 to 3");
   refused(kimi_config({{"linear_attn_config", {{"gated", true}}}}), "\"gated\" is true");
-  refused(kimi_config({{"num_experts_per_token", 7}}), "a token goes to 7 experts");
+  refused(kimi_config({{"num_experts_per_token", 7}}), "\"num_experts_per_token\" is 7");
+  refused(deepseek_config({{"topk_method", "greedy"}}), "\"topk_method\" is \"greedy\"");
+  refused(deepseek_config({{"scoring_func", "softmax"}}), "\"scoring_func\" is \"softmax\"");
+  refused(deepseek_config({{"qk_rope_head_dim", 7}}), "RoPE turns channels in pairs");
   refused(olmo_config({{"surprise", 1}}), "\"surprise\" is 1");
 }
 
@@ -50,6 +53,17 @@ TEST_CASE("hybrids: the names of files saved again are read as those of the rele
   renamed.rename("0.attention_layer_norm", "0.input_layernorm").rename("0.feedforward_layer_norm", "0.post_attention_layernorm");
   const std::vector<std::int32_t> ids = some_ids(9);
   CHECK(logits_of(*renamed.model(), ids) == logits_of(*Editable(config).model(), ids));
+}
+
+TEST_CASE("DeepSeek-V3: layers that predict further tokens are passed over, with a note") {
+  const json config = deepseek_config();
+  Editable further(config);
+  further.rename("1.self_attn.o_proj", "2.self_attn.o_proj");
+  CHECK_THROWS_WITH(further.model(), Catch::Matchers::Contains("layers.1.self_attn.o_proj.weight"));
+  const auto whole = Editable(deepseek_config({{"num_hidden_layers", 3}}));
+  Editable cut(*whole.checkpoint());
+  cut.set({{"num_hidden_layers", 2}});
+  CHECK(std::ranges::any_of(cut.model()->plan().notes, [](const std::string& note) { return note.find("predict several") != note.npos; }));
 }
 
 TEST_CASE("hybrids: a missing head is the embedding, whatever the config says") {

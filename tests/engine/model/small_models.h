@@ -117,6 +117,14 @@ inline json kimi_config(const json& changes = json::object()) {
   return with(config, changes);
 }
 
+inline json deepseek_config(const json& changes = json::object()) {
+  const json config{{"model_type", "deepseek_v3"}, {"vocab_size", 97},           {"hidden_size", 64},          {"num_hidden_layers", 2},
+                    {"intermediate_size", 32},     {"num_attention_heads", 2},   {"kv_lora_rank", 16},         {"qk_nope_head_dim", 12},
+                    {"qk_rope_head_dim", 8},       {"v_head_dim", 12},           {"first_k_dense_replace", 1}, {"n_routed_experts", 6},
+                    {"num_experts_per_tok", 2},    {"moe_intermediate_size", 12}};
+  return with(config, changes);
+}
+
 inline json lfm2_config(const std::string& model_type, const json& changes = json::object()) {
   const json config{
       {"model_type", model_type}, {"vocab_size", 97},         {"hidden_size", 64},        {"num_hidden_layers", 2},
@@ -301,7 +309,17 @@ inline std::vector<SmallModel> small_models() {
                                                          {"rope_parameters", {{"rope_theta", 500.0}}}})},
       {"lfm2", lfm2_config("lfm2", {{"conv_bias", true}, {"conv_L_cache", 4}})},
       {"lfm2_moe", lfm2_config("lfm2_moe")},
-      {"kimi_linear", kimi_config({{"num_experts", nullptr}})},
+      {"deepseek_v3", deepseek_config({{"q_lora_rank", 20}, {"n_group", 3}, {"topk_group", 1}})},
+      {"deepseek_v3, dense, halves turn, biases", deepseek_config({{"first_k_dense_replace", nullptr},
+                                                                   {"n_routed_experts", nullptr},
+                                                                   {"num_experts_per_tok", nullptr},
+                                                                   {"moe_intermediate_size", nullptr},
+                                                                   {"rope_interleave", false},
+                                                                   {"attention_bias", true}})},
+      {"kimi_linear", kimi_config({{"num_experts", nullptr},
+                                   {"num_experts_per_token", nullptr},
+                                   {"moe_intermediate_size", nullptr},
+                                   {"routed_scaling_factor", nullptr}})},
       {"kimi_linear, experts, latent queries", kimi_config({{"q_lora_rank", 20}, {"num_expert_group", 3}, {"topk_group", 2}})},
   };
 }

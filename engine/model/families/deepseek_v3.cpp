@@ -1,0 +1,65 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/mixers/rope.h"
+#include "engine/model/families/hybrid_parts.h"
+
+namespace statescope {
+namespace {
+
+Config latent_layer(const Config& config) {
+  nlohmann::json layer{{"hidden_size", config.integer("hidden_size")},
+                       {"num_attention_heads", config.integer("num_attention_heads", 128)},
+                       {"kv_lora_rank", config.integer("kv_lora_rank", 512)},
+                       {"qk_nope_head_dim", config.integer("qk_nope_head_dim", 128)},
+                       {"qk_rope_head_dim", config.integer("qk_rope_head_dim", 64)},
+                       {"v_head_dim", config.integer("v_head_dim", 128)},
+                       {"attention_bias", config.boolean("attention_bias", false)},
+                       {"rope_interleave", config.boolean("rope_interleave", true)},
+                       {"positions", true}};
+  for (const char* key : {"q_lora_rank", "rope_theta", "rope_scaling", "rope_parameters", "max_position_embeddings"}) {
+    if (config.has(key)) layer[key] = config.raw()[key];
+  }
+  return Config(std::move(layer));
+}
+
+ExpertsPlan experts_of(const Config& config) {
+  const ExpertKeys keys{
+      .count = "n_routed_experts", .chosen = "num_experts_per_tok", .groups = "n_group", .default_count = 256, .default_chosen = 8};
+  ExpertsPlan plan = grouped_experts(config, keys);
+  config.text("scoring_func", "sigmoid", {"sigmoid"});
+  config.text("topk_method", "noaux_tc", {"noaux_tc"});
+  plan.expert.width = config.integer("moe_intermediate_size", 2048);
+  plan.shared_expert.width = plan.expert.width * config.integer("n_shared_experts", 1);
+  return plan;
+}
+
+}  // namespace
+
+Plan plan_deepseek_v3(const Config& config, const std::string& family) {
+  Plan plan = hybrid_plan(config, family, "model.", "norm", "rms_norm_eps", 1e-6);
+  config.text("hidden_act", "silu", {"silu", "swish"});
+  const Config latent = latent_layer(config);
+  const std::string positions = Rope(latent, latent.integer("qk_rope_head_dim"), 1).description();
+  if (!positions.empty()) plan.notes.push_back(positions);
+  const std::int64_t layers = config.integer("num_hidden_layers", {}, 1, kMaxLayers), dense = config.integer("first_k_dense_replace", 3, 0);
+  std::shared_ptr<const ExpertsPlan> experts;
+  if (dense < layers) experts = std::make_shared<const ExpertsPlan>(experts_of(config));
+  for (std::int64_t i = 0; i < layers; ++i) {
+    const std::string prefix = fmt::format("model.layers.{}.", i);
+    plan.layers.push_back({.mixer = "mla",
+                           .config = latent,
+                           .mixer_prefix = prefix + "self_attn.",
+                           .mixer_norm = prefix + "input_layernorm.weight",
+                           .ffn = i < dense ? FfnKind::mlp : FfnKind::experts,
+                           .ffn_prefix = prefix + "mlp.",
+                           .ffn_norm = prefix + "post_attention_layernorm.weight",
+                           .mlp = {.width = config.integer("intermediate_size")},
+                           .experts = i < dense ? nullptr : experts});
+  }
+  plan.extra_layers = true;
+  return plan;
+}
+
+}  // namespace statescope
