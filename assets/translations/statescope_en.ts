@@ -1502,10 +1502,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>eigenvalue</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>strength</source>
         <translation type="unfinished"></translation>
     </message>
@@ -1574,23 +1570,11 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>eigenvalue, negative</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>eigenvalue along k</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Erase, then write</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Last visit: {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{}; the eigenvalue along the key is negative at {} of {} tokens.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -3090,10 +3074,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>the eigenvalue of the transition along k</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>G^Q at λ</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3595,6 +3575,30 @@
     </message>
     <message>
         <source>‖S_t‖_F</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>along the key</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>along k, negative</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>old state along k</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>along k</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}; the old state along the key is turned around at {} of {} tokens.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>what the old state is multiplied with along k</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
