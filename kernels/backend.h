@@ -107,6 +107,7 @@ class Backend {
   void short_convolutions(std::span<const ShortConvolution> convolutions);
   void decayed_outer_product(const DecayedOuterProduct& op, std::int64_t chunk_size);
   void gated_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size);
+  void selective_scan(const SelectiveScan& op) { run(ops::SelectiveScan{op}); }
   void softmax_attention(const SoftmaxAttention& op, std::int64_t chunk_size);
 
   void next_token_nll(Tensor nll, ConstTensor logits, const std::int32_t* ids);

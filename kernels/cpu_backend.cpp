@@ -65,6 +65,7 @@ struct OnCpu {
   void operator()(const ops::GatedDeltaRule& op) const {
     op.chunk_size == 0 ? gated_delta_rule_step(op.memory) : gated_delta_rule_chunk(op.memory, op.chunk_size);
   }
+  void operator()(const ops::SelectiveScan& op) const { selective_scan(op.memory); }
   void operator()(const ops::SoftmaxAttention& op) const {
     op.chunk_size == 0 ? softmax_attention_step(op.memory) : softmax_attention_chunk(op.memory, op.chunk_size);
   }

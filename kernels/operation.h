@@ -14,6 +14,7 @@
 #include "kernels/ops/predictions.h"
 #include "kernels/ops/projection.h"
 #include "kernels/ops/routing.h"
+#include "kernels/ops/selective_scan.h"
 #include "kernels/ops/softmax_attention.h"
 #include "kernels/ops/sparse_state.h"
 #include "kernels/ops/state_analysis.h"
@@ -177,7 +178,7 @@ struct RowSparse {
   bool skip_decay;
 };
 
-// convolution.h, decayed_outer_product.h, gated_delta_rule.h, softmax_attention.h
+// convolution.h, decayed_outer_product.h, gated_delta_rule.h, selective_scan.h, softmax_attention.h
 
 /// At least one, all over the same segments.
 struct ShortConvolutions {
@@ -193,6 +194,10 @@ struct GatedDeltaRule {
   static constexpr std::string_view name = "gated_delta_rule";
   const statescope::GatedDeltaRule& memory;
   std::int64_t chunk_size;
+};
+struct SelectiveScan {
+  static constexpr std::string_view name = "selective_scan";
+  const statescope::SelectiveScan& memory;
 };
 struct SoftmaxAttention {
   static constexpr std::string_view name = "softmax_attention";
@@ -336,10 +341,10 @@ using Operation = std::variant<ops::Fill, ops::Copy, ops::GatherRows, ops::Scatt
                                ops::SumNorm, ops::Softmax, ops::Activate, ops::Gate, ops::Add, ops::ScaleHeads, ops::DivideHeads,
                                ops::LogSigmoidDecay, ops::GatedDeltaDecay, ops::SoftplusClamp, ops::OneMinusExp, ops::Rope, ops::Embed,
                                ops::Linear, ops::TopK, ops::Renormalise, ops::RowSparse, ops::ShortConvolutions, ops::DecayedOuterProduct,
-                               ops::GatedDeltaRule, ops::SoftmaxAttention, ops::NextTokenNll, ops::TotalVariation, ops::RowNorms,
-                               ops::RowCosine, ops::SingularValues, ops::SparseState, ops::LinearTogether, ops::AddLinear, ops::Project,
-                               ops::ProjectOne, ops::SwiGlu, ops::ForgetGatedOuterProduct, ops::UnitDeltaRule, ops::LowRankDecay,
-                               ops::SumPair, ops::SoftmaxPair, ops::AddRmsNorm, ops::GatedRmsNorm>;
+                               ops::GatedDeltaRule, ops::SelectiveScan, ops::SoftmaxAttention, ops::NextTokenNll, ops::TotalVariation,
+                               ops::RowNorms, ops::RowCosine, ops::SingularValues, ops::SparseState, ops::LinearTogether, ops::AddLinear,
+                               ops::Project, ops::ProjectOne, ops::SwiGlu, ops::ForgetGatedOuterProduct, ops::UnitDeltaRule,
+                               ops::LowRankDecay, ops::SumPair, ops::SoftmaxPair, ops::AddRmsNorm, ops::GatedRmsNorm>;
 
 inline std::string_view name_of(const Operation& operation) {
   return std::visit([](const auto& op) { return op.name; }, operation);

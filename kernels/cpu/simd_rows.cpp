@@ -96,6 +96,34 @@ void step_gated_delta_rule(const StateStep& step, float beta, const float* decay
   });
 }
 
+void scan_columns(const ScanColumns& scan) {
+  for_columns(FullVector(), 0, scan.width, [&]<int N>(auto d, Vectors<N>, std::int64_t c) HWY_ATTR {
+    const auto lanes = hn::Lanes(d);
+    for (std::int64_t t = 0; t < scan.rows; ++t) {
+      const float *B = scan.B[t], *C = scan.C[t];
+      hn::Vec<decltype(d)> dt[N], u[N], o[N];
+      for (std::size_t i = 0; i < N; ++i) {
+        dt[i] = hn::LoadU(d, scan.dt[t] + c + i * lanes);
+        u[i] = hn::Mul(dt[i], hn::LoadU(d, scan.x[t] + c + i * lanes));
+        o[i] = hn::Zero(d);
+      }
+      for (std::int64_t n = 0; n < scan.N; ++n) {
+        const float* A = scan.A + n * scan.width + c;
+        float* state = scan.S + n * scan.width + c;
+        const auto b = hn::Set(d, B[n]), r = hn::Set(d, C[n]);
+        for (std::size_t i = 0; i < N; ++i) {
+          // S_n = e^{Δ A_n} S_n + B_n Δ x,  o = o + C_n S_n
+          const auto decay = hn::Exp(d, hn::Mul(dt[i], hn::LoadU(d, A + i * lanes)));
+          const auto S = hn::MulAdd(b, u[i], hn::Mul(decay, hn::LoadU(d, state + i * lanes)));
+          hn::StoreU(S, d, state + i * lanes);
+          o[i] = hn::MulAdd(r, S, o[i]);
+        }
+      }
+      for (std::size_t i = 0; i < N; ++i) hn::StoreU(o[i], d, scan.o + t * scan.o_stride + c + static_cast<std::int64_t>(i * lanes));
+    }
+  });
+}
+
 void exp_row(float* y, const float* x, std::int64_t n) {
   for_columns(FullVector(), 0, n, [&]<int N>(auto d, Vectors<N>, std::int64_t c) HWY_ATTR {
     for (std::size_t i = 0; i < N; ++i) {
@@ -203,6 +231,7 @@ namespace statescope {
 
 HWY_EXPORT(step_decayed_outer_product);
 HWY_EXPORT(step_gated_delta_rule);
+HWY_EXPORT(scan_columns);
 HWY_EXPORT(exp_row);
 HWY_EXPORT(exp_shifted);
 HWY_EXPORT(largest);
@@ -216,6 +245,8 @@ void step_decayed_outer_product(const StateStep& step) { HWY_DYNAMIC_DISPATCH(st
 void step_gated_delta_rule(const StateStep& step, float beta, const float* decayed_k) {
   HWY_DYNAMIC_DISPATCH(step_gated_delta_rule)(step, beta, decayed_k);
 }
+
+void scan_columns(const ScanColumns& scan) { HWY_DYNAMIC_DISPATCH(scan_columns)(scan); }
 
 void exp_row(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(exp_row)(y, x, n); }
 

@@ -26,6 +26,27 @@ void step_decayed_outer_product(const StateStep& step);
 /// null: all of a is one number.
 void step_gated_delta_rule(const StateStep& step, float beta, const float* decayed_k = nullptr);
 
+/// Rows of numbers that only are read: row t begins at data + t · stride.
+struct RowsRead {
+  const float* data;
+  std::int64_t stride;
+  const float* operator[](std::int64_t t) const { return data + t * stride; }
+};
+
+/// Rows of a selective scan over `width` channels (selective_scan.h).
+struct ScanColumns {
+  std::int64_t N, width, rows;
+  const float* A;  // [N, width] contiguous
+  float* S;        // the same, changed in place
+  RowsRead x, dt;  // [rows, width]
+  RowsRead B, C;   // [rows, N]
+  float* o;        // [rows, width], rows `o_stride` apart
+  std::int64_t o_stride;
+};
+
+/// S[n] = exp(Δ_t A[n]) S[n] + B_tn Δ_t x_t,  o_t = Σ_n C_tn S[n], row after row.
+void scan_columns(const ScanColumns& scan);
+
 /// y = exp(x) for x ≤ 0; −∞ gives 0. y may be x.
 void exp_row(float* y, const float* x, std::int64_t n);
 

@@ -15,6 +15,7 @@
 #include "kernels/cuda/common/indices.h"
 #include "kernels/cuda/common/linear.h"
 #include "kernels/cuda/common/operations.h"
+#include "kernels/cuda/common/selective_scan.h"
 #include "kernels/cuda/common/window.h"
 #include "kernels/fused/by_parts.h"
 
@@ -193,6 +194,13 @@ class CudaBackend final : public Backend {
     if (!gated_delta_rule_step(op.memory, false, queue())) gated_delta_rule(op.memory, sent(op.memory.segments));
   }
   void compute(const ops::UnitDeltaRule& op);
+  void compute(const ops::SelectiveScan& op) {
+    check_selective_scan(op.memory, op.memory.x.dtype == DType::bf16 ? DType::bf16 : DType::f32);
+    use();
+    if (selective_scan_step(op.memory, stream())) return;
+    const DeviceSegments segments = sent(op.memory.segments);
+    cuda::selective_scan(op.memory, segments, scratch(selective_scan_scratch(op.memory, segments)), stream());
+  }
   void compute(const ops::SoftmaxAttention& op);
   void compute(const ops::NextTokenNll& op) {
     check_next_token_nll(op.nll, op.logits, op.ids);

@@ -58,6 +58,9 @@ void see_values(Op& op, const Read& read, const Write& write) {
   } else if constexpr (is_one_of<Op, Collect>) {
     read_all(op.x, op.gate);
     write(op.y);
+  } else if constexpr (is_one_of<Op, SelectiveScan>) {
+    read_all(op.x, op.dt, op.B, op.C, op.state.copy);
+    write(op.o);
   } else if constexpr (is_one_of<Op, Append>) {
     read_all(op.k, op.v);
   } else if constexpr (is_one_of<Op, Attend>) {
@@ -129,7 +132,7 @@ bool changes_state(const Operation& op) {
   return std::visit(
       [](const auto& known) {
         using Op = std::decay_t<decltype(known)>;
-        if constexpr (is_one_of<Op, OuterProduct, DeltaRule, SparseMemory>) return !known.state.copy;
+        if constexpr (is_one_of<Op, OuterProduct, DeltaRule, SelectiveScan, SparseMemory>) return !known.state.copy;
         if constexpr (is_one_of<Op, ForgetGatedOuterProduct, UnitDeltaRule, SparseMemoryFrom>) return !known.memory.state.copy;
         if constexpr (is_one_of<Op, Products>) {
           return std::ranges::any_of(known.all, [](const Product& p) { return std::holds_alternative<Convolution>(p.finish); });
@@ -278,6 +281,9 @@ Value Program::remember(OuterProduct memory, std::int64_t heads, std::int64_t V,
 }
 Value Program::remember(DeltaRule memory, std::int64_t heads, std::int64_t V, ValueType numbers) {
   return add(memory, &DeltaRule::o, {heads, V}, numbers);
+}
+Value Program::remember(SelectiveScan memory, std::int64_t heads, std::int64_t P) {
+  return add(memory, &SelectiveScan::o, {heads, P}, ValueType::rounded);
 }
 Value Program::remember(SparseMemory memory, std::int64_t heads, std::int64_t V) {
   return add(memory, &SparseMemory::o, {heads, V}, ValueType::rounded);

@@ -195,6 +195,14 @@ struct DeltaRule {
   StateOf state;
   Value o;
 };
+/// selective_scan.h
+struct SelectiveScan {
+  Value x, dt, B, C;
+  ConstTensor A;
+  float decay_factor = 1;
+  StateOf state;
+  Value o;
+};
 /// sparse_state.h
 struct SparseMemory {
   Value q, k, v, log_decay, beta, gate, selected;
@@ -306,10 +314,10 @@ struct SparseMemoryFrom {
   std::vector<Product> decays;
 };
 
-using Operation =
-    std::variant<Linear, LinearOfHeads, LinearEachHead, Apply, Combine, Constant, Fill, Columns, Stack, Convolution, TopK, Route,
-                 Renormalise, RowSparse, Pair, CopyState, OuterProduct, DeltaRule, SparseMemory, Dispatch, LinearOfSlots, Collect, BySlot,
-                 Append, Attend, MeanOfHeads, Distance, Products, GatedNorm, ForgetGatedOuterProduct, UnitDeltaRule, SparseMemoryFrom>;
+using Operation = std::variant<Linear, LinearOfHeads, LinearEachHead, Apply, Combine, Constant, Fill, Columns, Stack, Convolution, TopK,
+                               Route, Renormalise, RowSparse, Pair, CopyState, OuterProduct, DeltaRule, SelectiveScan, SparseMemory,
+                               Dispatch, LinearOfSlots, Collect, BySlot, Append, Attend, MeanOfHeads, Distance, Products, GatedNorm,
+                               ForgetGatedOuterProduct, UnitDeltaRule, SparseMemoryFrom>;
 
 /// What axis 0 of a value counts: tokens, a state's slots, or rows as Dispatch makes them.
 enum class Rows : std::uint8_t { tokens, slots, routed };
@@ -382,6 +390,7 @@ class Program {
   /// o [T, heads, V], which the fields before it say all else about
   Value remember(OuterProduct memory, std::int64_t heads, std::int64_t V, ValueType numbers = ValueType::rounded);
   Value remember(DeltaRule memory, std::int64_t heads, std::int64_t V, ValueType numbers = ValueType::rounded);
+  Value remember(SelectiveScan memory, std::int64_t heads, std::int64_t P);
   Value remember(SparseMemory memory, std::int64_t heads, std::int64_t V);
   Value dispatch(Value x, Value ids, std::int64_t memories, bool shared, Shape axes);
   Value linear_of_slots(std::vector<ConstTensor> weights, Value x, ValueType numbers = ValueType::rounded);

@@ -164,6 +164,11 @@ class Runner {
     op.steps > 1 ? gated_delta_rule_steps(memory(op), op.steps, pass_.chunk_size, backend(), pass_.workspace)
                  : backend().gated_delta_rule(memory(op), pass_.chunk_size);
   }
+  void operator()(const SelectiveScan& op) {
+    const Tensor state = state_of(op.state);
+    backend().selective_scan(
+        {from(op.x), from(op.dt), op.A, from(op.B), from(op.C), op.decay_factor, one_segment(), state, state, to(op.o)});
+  }
   void operator()(const SparseMemory& op) { backend().sparse_state(memory(op), pass_.chunk_size, pass_.workspace); }
 
   void operator()(const Dispatch& op) {

@@ -51,6 +51,10 @@ class Writer {
   void operator()(const CopyState& op) { line(op.y, "copy of S" + std::to_string(op.memory)); }
   void operator()(const OuterProduct& op) { line(op.o, memory(op)); }
   void operator()(const DeltaRule& op) { line(op.o, memory(op)); }
+  void operator()(const SelectiveScan& op) {
+    line(op.o, "selective_scan(" + state(op.state) + "; " + of(op.x) + ", " + of(op.dt) + ", A " + shape(op.A) + ", " + of(op.B) + ", " +
+                   of(op.C) + (op.decay_factor == 1 ? "" : ", decay " + number(op.decay_factor)) + ")");
+  }
   void operator()(const SparseMemory& op) { line(op.o, memory(op)); }
   void operator()(const Dispatch& op) {
     line(op.y, "rows of " + of(op.x) + (op.shared ? " for the shared memory, then" : "") + " for each of " + std::to_string(op.memories) +
