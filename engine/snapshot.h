@@ -14,8 +14,9 @@ class DeviceRows;  // kernels/device_rows.h: nothing that a view looks into
 
 /// One layer of the model as a picture needs it.
 struct LayerInfo {
-  std::string mixer;                    // its name in the mixer table: "sse", "gla", "transformer", …
-  std::string memory;                   // "decayed outer product", "gated delta rule", "softmax attention"
+  std::string mixer;   // its name in the mixer table: "sse", "gla", "transformer", …
+  std::string memory;  // "decayed outer product", "gated delta rule", "selective scan", "softmax attention"
+  std::string row_name = "key row", column_name = "value column";  // what a row and a column of its state are
   std::vector<std::string> slot_names;  // one per state slot: "shared", "1", … ; empty where the layer keeps no matrix state
   std::int64_t heads = 0;               // H of the state
   std::int64_t rows = 0;                // K, key rows of one head's state

@@ -45,7 +45,8 @@ std::span<const ViewRow> view_catalogue() {
        QT_TRANSLATE_NOOP("Views",
                          "S_t, K key rows by V value columns, of one slot and head. S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA, SSE eq. 9 to "
                          "12, with the gate e as a factor of k); S_t = α_t (S_{t−1} − β_t k_tᵀ (k_t S_{t−1})) + β_t k_tᵀ v_t (gated delta "
-                         "rule). Blue is negative, orange positive. The column beside the rows: norm of S_t − S_{t−1} along each row."),
+                         "rule); S_t = exp(Δ_t A) ⊙ S_{t−1} + B_tᵀ (Δ_t x_t), N states by the channels (selective scan, Mamba eq. 2, 4). "
+                         "Blue is negative, orange positive. The column beside the rows: norm of S_t − S_{t−1} along each row."),
        make_state, ShownPlace::state},
       {"writes", QT_TRANSLATE_NOOP("Views", "Writes"), QT_TRANSLATE_NOOP("Views", "Which rows are written, and how long ago?"),
        QT_TRANSLATE_NOOP(
@@ -60,7 +61,8 @@ std::span<const ViewRow> view_catalogue() {
            "Views",
            "Δ_{t,s} = α_{s+1} · … · α_t is what is left after token t of what token s wrote; S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. "
            "3; SSE eq. 9: only partitions that are written decay). Half-life: ln 2 / mean(−log α). Receptive field: how far back Δ stays "
-           "above 0.001, mean over the last 128 tokens (SSE Def. 4, fig. 9). What a delta rule erases is not in it."),
+           "above 0.001, mean over the last 128 tokens (SSE Def. 4, fig. 9). What a delta rule erases is not in it. "
+           "Of a selective scan log α of a state is the mean of Δ A over its channels (Mamba eq. 4)."),
        make_decay, ShownPlace::state},
       {"delta_rule", QT_TRANSLATE_NOOP("Views", "Delta rule"), QT_TRANSLATE_NOOP("Views", "What does the token correct?"),
        QT_TRANSLATE_NOOP("Views",

@@ -67,6 +67,11 @@ DecayQuestion question_of(const Snapshot& snapshot, const Cursor& cursor) {
           std::clamp<std::int64_t>(cursor.head, 0, layer.heads - 1), window.from, window.to};
 }
 
+std::string channel_word(Decay::Axis axis, const LayerInfo& layer) {
+  if (axis == Decay::Axis::heads) return Views::tr("head");
+  return Engine::tr((axis == Decay::Axis::columns ? layer.column_name : layer.row_name).c_str());
+}
+
 Message never_forgets(const LayerInfo& layer, std::int64_t index) {
   return {Views::tr("The memory of layer {} ({}) never forgets by decay", index, layer.mixer),
           layer.memory == "gated delta rule"
@@ -159,17 +164,6 @@ class DecayView : public View {
 
 }  // namespace
 
-std::string channel_word(Decay::Axis axis) {
-  switch (axis) {
-    case Decay::Axis::heads:
-      return Views::tr("head");
-    case Decay::Axis::columns:
-      return Views::tr("value column");
-    default:
-      return Views::tr("key row");
-  }
-}
-
 std::string DecayData::channel_name(std::int64_t channel) const {
   return axis == Decay::Axis::rows      ? Views::tr("row {}", channel)
          : axis == Decay::Axis::columns ? Views::tr("column {}", channel)
@@ -201,7 +195,8 @@ DecayData build_decay(const Snapshot& snapshot, const Cursor& cursor, const Find
   const LayerInfo& layer = *layer_of(snapshot);
   const DecayQuestion question = question_of(snapshot, cursor);
   const Decay* decay = findings.get(question);
-  data.place = memory_place(layer, question.layer, question.slot, decay && decay->axis == Decay::Axis::heads ? -1 : question.head);
+  data.place = decay_place(
+      layer, memory_place(layer, question.layer, question.slot, decay && decay->axis == Decay::Axis::heads ? -1 : question.head));
   if (!decay) {
     data.message = waiting(findings, question, Views::tr("The decay of {}", data.place));
     return data;
@@ -218,6 +213,7 @@ DecayData build_decay(const Snapshot& snapshot, const Cursor& cursor, const Find
   data.run = static_cast<std::int64_t>(snapshot.run->tokens.size());
   data.token = std::clamp<std::int64_t>(cursor.token, 0, data.run - 1) - (cursor.progress < 1 ? 1 : 0);
   data.axis = decay->axis;
+  data.channel_word = channel_word(decay->axis, layer);
   data.channels = decay->channels;
   data.chosen = chosen_channel(cursor, *decay);
   data.tokens = {snapshot.run, decay->token, data.token};

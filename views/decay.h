@@ -27,6 +27,7 @@ struct DecayData {
   std::string place;       // "layer 2, partition 3, head 0"
   std::int64_t token = 0;  // whose step is the last one shown; −1: none
   Decay::Axis axis = Decay::Axis::none;
+  std::string channel_word;  // what a channel is: "key row", "head"
   std::int64_t channels = 0, chosen = 0;
   TokenAxis tokens;                  // the slot's visits in the window
   std::int64_t until = 0;            // how many of them are not after `token`
@@ -53,8 +54,6 @@ DecayData build_decay(const Snapshot& snapshot, const Cursor& cursor, const Find
 std::string summary(const DecayData& data);
 /// What chooses the channel.
 CursorMove to_channel(const DecayData& data, std::int64_t channel);
-/// "key row", "head"
-std::string channel_word(Decay::Axis axis);
 void draw(const DecayData& data, Canvas& canvas, Rect area, const Frame& frame);
 
 /// How many tokens back a write must lie for less than `share` of it to be left in the channel; −1: nowhere in the window.

@@ -17,14 +17,7 @@ namespace {
 std::string ranked_words(const DecayData& data) {
   const auto place = std::ranges::find(data.ranks, data.chosen, &DecayRank::channel) - data.ranks.begin() + 1;
   const std::string chosen = data.channel_name(data.chosen);
-  switch (data.axis) {
-    case Decay::Axis::heads:
-      return Views::tr("heads, fastest first; {} is number {} of {}", chosen, place, data.channels);
-    case Decay::Axis::columns:
-      return Views::tr("value columns, fastest first; {} is number {} of {}", chosen, place, data.channels);
-    default:
-      return Views::tr("key rows, fastest first; {} is number {} of {}", chosen, place, data.channels);
-  }
+  return Views::tr("by {}, fastest first; {} is number {} of {}", data.channel_word, chosen, place, data.channels);
 }
 
 /// One drawing: where things stand.
@@ -93,7 +86,7 @@ void draw_cells(const Picture& picture) {
                                               : Views::tr("colour: 1 − α, the part that each token takes");
   const std::string gathered = gathered_text(canvas, data.cells, rect);
   fitted_text(canvas, {picture.title.x, rect.y - 8 * s},
-              fmt::format("{} ↓   {}{}{}", channel_word(data.axis), what, gathered.empty() ? "" : "; ", gathered),
+              fmt::format("{} ↓   {}{}{}", data.channel_word, what, gathered.empty() ? "" : "; ", gathered),
               label(picture.frame, kSmallType, picture.frame.theme.faint), picture.cells.right() - picture.title.x);
   draw_color_bar(canvas, {picture.cells.right() + 8 * s, rect.y, 12 * s, rect.h}, data.coloring->scale(), data.coloring->marks,
                  picture.frame);

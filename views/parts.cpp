@@ -23,9 +23,14 @@ namespace {
                                                    QT_TRANSLATE_NOOP("Engine", "within 0.0001 of the value"),
                                                    QT_TRANSLATE_NOOP("Engine", "decayed outer product"),
                                                    QT_TRANSLATE_NOOP("Engine", "gated delta rule"),
+                                                   QT_TRANSLATE_NOOP("Engine", "selective scan"),
                                                    QT_TRANSLATE_NOOP("Engine", "softmax attention"),
                                                    QT_TRANSLATE_NOOP("Engine", "short convolution"),
                                                    QT_TRANSLATE_NOOP("Engine", "no memory"),
+                                                   QT_TRANSLATE_NOOP("Engine", "key row"),
+                                                   QT_TRANSLATE_NOOP("Engine", "value column"),
+                                                   QT_TRANSLATE_NOOP("Engine", "state"),
+                                                   QT_TRANSLATE_NOOP("Engine", "channel"),
                                                    QT_TRANSLATE_NOOP("Engine", "words"),
                                                    QT_TRANSLATE_NOOP("Engine", "bytes")};
 

@@ -311,6 +311,10 @@ std::string memory_place(const LayerInfo& layer, std::int64_t index, std::int64_
   return head < 0 ? place : Views::tr("{}, head {}", place, head);
 }
 
+std::string decay_place(const LayerInfo& layer, const std::string& place) {
+  return layer.memory == "selective scan" ? Views::tr("{}, mean over channels", place) : place;
+}
+
 std::string sentence_at(std::string statement, std::string_view place) {
   return fmt::format("{} · {}", capitalized(std::move(statement)), place);
 }

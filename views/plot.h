@@ -106,6 +106,8 @@ std::int64_t shown_token(const Snapshot& snapshot, const Cursor& cursor);
 std::string after_words(const RunInfo& run, std::int64_t token);
 /// "layer 2, partition 3, head 0": as much as the layer has of it; head −1: all of them.
 std::string memory_place(const LayerInfo& layer, std::int64_t index, std::int64_t slot, std::int64_t head);
+/// The place of what is told of a row's decay: where every cell has one of its own, that is a mean over the row.
+std::string decay_place(const LayerInfo& layer, const std::string& place);
 /// "Half is gone after 12 tokens · layer 2, head 0": what is said first, where it holds last, for lines are cut at their ends.
 std::string sentence_at(std::string statement, std::string_view place);
 /// Where there is no such layer, or no matrix state in it, so that nothing needs to be asked; else false.

@@ -29,8 +29,8 @@ constexpr const char* kEntropy = QT_TRANSLATE_NOOP("Views", "−Σ p log p / log
 constexpr std::array<const char*, 7> kShown{"S_t",      "S_t − S_{t−1}", "(α_t − 1) S_{t−1}", "−β_t k_tᵀ (k_t α_t S_{t−1})",
                                             "k_tᵀ v_t", "S_t − S_r",     "S_t − S′_t"};
 
-Axis key_rows(std::int64_t rows, std::int64_t here) {
-  Axis axis = axis_of_count(Views::tr("key row"), rows, here);
+Axis rows_axis(const std::string& name, std::int64_t rows, std::int64_t here) {
+  Axis axis = axis_of_count(name, rows, here);
   axis.move = [](std::int64_t r) { return CursorMove{.row = r}; };
   return axis;
 }
@@ -84,9 +84,9 @@ std::vector<Sheet> sheets(const StateData& data) {
     made.add(std::move(column));
     return made;
   };
-  Axis columns = axis_of_count(Views::tr("value column"), data.columns, data.column);
+  Axis columns = axis_of_count(data.column_name, data.columns, data.column);
   columns.move = [](std::int64_t c) { return CursorMove{.column = c}; };
-  Sheet matrix = sheet({slots, key_rows(rows, data.row), columns}, 1,
+  Sheet matrix = sheet({slots, rows_axis(data.row_name, rows, data.row), columns}, 1,
                        {.name = kShown[static_cast<std::size_t>(data.mode)],
                         .equation = Views::tr(kState),
                         .along = {0, 1, 2},
@@ -98,7 +98,7 @@ std::vector<Sheet> sheets(const StateData& data) {
     std::vector<std::string> words = cell_words(data, slot_at(hit.at[0]), hit.at[1], hit.at[2]);
     return joined({words.begin() + 1, words.end()}, "\n");
   };
-  Axis whole_rows = key_rows(rows, data.row);
+  Axis whole_rows = rows_axis(data.row_name, rows, data.row);
   whole_rows.move = [](std::int64_t r) { return CursorMove{.row = r, .column = -1}; };
   Sheet changes = sheet({slots, whole_rows}, 1,
                         {.name = whole ? Views::tr("‖row of S_t − S_{t−1}‖") : Views::tr("‖row‖"),
@@ -120,7 +120,9 @@ std::vector<Sheet> sheets(const StateData& data) {
 std::vector<Sheet> sheets(const WritesData& data) {
   if (data.message) return {};
   const bool halved = data.mode == WritesMode::halved;
-  Sheet ages{.axes = {key_rows(data.rows, data.row), partitions(data.slot_names, data.slot)}, .accuracy = RowAges::accuracy, .across = 1};
+  Sheet ages{.axes = {rows_axis(data.row_name, data.rows, data.row), partitions(data.slot_names, data.slot)},
+             .accuracy = RowAges::accuracy,
+             .across = 1};
   ages.place = Views::tr("{}, after token {}", data.place, data.token);
   ages.add(halved ? Views::tr("time to half") : Views::tr("time since the last write"), Views::tr("tokens"),
            halved ? Views::tr("least n with Π α over the last n tokens ≤ 1/2 (GLA eq. 3, SSE eq. 9)")
@@ -179,7 +181,7 @@ std::vector<Sheet> sheets(const SimilarityData& data) {
       case SimilarityMode::partitions:
         return {Views::tr("partition"), Views::tr("partition, the other")};
       default:
-        return {Views::tr("key row"), Views::tr("key row, the other")};
+        return {data.row_name, Views::tr("{}, the other", data.row_name)};
     }
   }();
   const bool tokens = data.mode == SimilarityMode::tokens;

@@ -123,6 +123,7 @@ void fill_rows(SimilarityData& data, const Similarity& answer, const LayerInfo& 
   }
   const bool clustered = data.mode == SimilarityMode::clustered;
   data.rows = answer.rows;
+  data.row_name = Engine::tr(layer.row_name.c_str());
   data.order = answer.order;
   data.cells = answer.cosine;
   data.groups = row_groups(data.order, answer.rows, layer, !clustered);

@@ -25,6 +25,7 @@ struct SimilarityData {
   Shading shading;
   std::vector<ScaleMark> marks;
   std::int64_t rows = 1;     // K
+  std::string row_name;      // what a row is
   std::int64_t chosen = -1;  // the cursor's place of n; −1: none
   std::string place;         // "layer 2, head 1"
   std::string when;          // "after token 41"

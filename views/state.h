@@ -46,6 +46,7 @@ struct StateData {
   std::int64_t reference = -1;  // of `difference`
   std::string models;           // of `other_model`: "A − B"
   std::int64_t rows = 0, columns = 0;
+  std::string row_name, column_name;  // what they are
   std::vector<SlotMatrix> slots;
   std::size_t chosen = 0;              // of slots
   std::int64_t row = -1, column = -1;  // the chosen cell, or −1; of a row as a whole column −1, of the whole matrix row kAllRows

@@ -16,6 +16,7 @@
 namespace statescope {
 namespace {
 
+constexpr float kWidest = 4;  // a matrix is at most so much wider than high on the screen, as far as there is room
 constexpr float kSmallLine = 1.4f * kSmallType;
 constexpr float kLeastSmall = 44, kSmallGap = 10;  // of the other slots
 
@@ -58,7 +59,8 @@ struct Picture : Places {
   float others_width(Rect column) const;
 };
 
-/// The matrix as large as fits, its axes, the change of its rows and its colour bar; what follows may stand right of `bar`.
+/// The matrix as large as fits, in square cells unless it is far wider than high (Mamba: 16 × 1536); its axes, the change of its rows and
+/// its colour bar; what follows may stand right of `bar`.
 Places Picture::matrix_in(Rect room, bool without_axes) const {
   Places places;
   places.compact = without_axes;
@@ -70,8 +72,10 @@ Places Picture::matrix_in(Rect room, bool without_axes) const {
   const float h = std::max(1.0f, room.h - 3 * small);
   float cell = std::min(w / static_cast<float>(data.columns), h / static_cast<float>(data.rows));
   if (cell > 4) cell = std::floor(cell);
-  const Rect& map =
-      places.main = {room.x + ticks_width, room.y + small, cell * static_cast<float>(data.columns), cell * static_cast<float>(data.rows)};
+  const float width = cell * static_cast<float>(data.columns);
+  float height = std::max(cell, std::min(h, width / kWidest) / static_cast<float>(data.rows));
+  if (height > 4) height = std::floor(height);
+  const Rect& map = places.main = {room.x + ticks_width, room.y + small, width, height * static_cast<float>(data.rows)};
   places.changes = {map.right() + gap(), map.y, changes_width, map.h};
   places.bar = {places.changes.right() + gap(), map.y, bar_width, map.h};
   places.others = {places.bar.right() + numbers_width + 3 * gap(), room.y, 0, 0};
@@ -186,9 +190,9 @@ void draw_axes(const Picture& picture) {
     picture.canvas.text({main.x + w * (static_cast<float>(c) + 0.5f), main.bottom() + 9 * s}, std::to_string(c),
                         picture.tick(Align::center));
   }
-  fitted_text(picture.canvas, {picture.title.x, main.y - 8 * s}, Views::tr("key row"), picture.axis(Align::left),
+  fitted_text(picture.canvas, {picture.title.x, main.y - 8 * s}, data.row_name, picture.axis(Align::left),
               picture.changes.x - picture.title.x);
-  fitted_text(picture.canvas, {main.x + main.w / 2, main.bottom() + 24 * s}, Views::tr("value column"), picture.axis(Align::center),
+  fitted_text(picture.canvas, {main.x + main.w / 2, main.bottom() + 24 * s}, data.column_name, picture.axis(Align::center),
               2 * std::min(main.w / 2 + 6 * s, main.x + main.w / 2 - picture.title.x));
 }
 

@@ -172,12 +172,14 @@ WritesData build_writes(const Snapshot& snapshot, const Cursor& cursor, const Fi
   const LayerInfo& layer = *layer_of(snapshot);
   const std::int64_t head = head_of(layer, cursor);
   data.rows = layer.rows;
+  data.row_name = Engine::tr(layer.row_name.c_str());
   data.slots = layer.slots();
   data.row = cursor.row;
   data.slot = std::clamp<std::int64_t>(cursor.slot, 0, data.slots - 1);
   data.token = shown_token(snapshot, cursor);
   data.place = mode == WritesMode::spread ? memory_place(layer, snapshot.layer, data.slot, head)
                                           : Views::tr("layer {}, head {}", snapshot.layer, head);
+  if (mode == WritesMode::halved) data.place = decay_place(layer, data.place);
   for (std::int64_t slot = 0; slot < data.slots; ++slot)
     data.slot_names.push_back(slot_title(slot_identity(layer, slot), slot_name(layer, slot)));
   const Question question = question_of(snapshot, cursor, mode);

@@ -14,8 +14,9 @@ enum class WritesMode { written, halved, spread };
 struct WritesData {
   Message message;  // instead of all else
   WritesMode mode = WritesMode::written;
-  std::string place;  // "layer 2, head 1"
-  std::string title;  // the answer in a sentence
+  std::string place;     // "layer 2, head 1"
+  std::string title;     // the answer in a sentence
+  std::string row_name;  // what a row is
   std::int64_t rows = 0, slots = 0, slot = 0, token = 0;
   std::int64_t row = -1;  // the chosen one; −1: none
   std::vector<std::string> slot_names;

@@ -20,8 +20,9 @@ void print_layers(const ModelInfo& info) {
     const LayerInfo& layer = info.layers[i];
     const std::string state = layer.rows > 0 ? fmt::format("{} × {}", layer.rows, layer.columns) : "";
     const std::string slots = layer.slot_names.size() > 1 ? fmt::format(", {} of them", layer.slot_names.size()) : "";
-    fmt::print("{:<7}{:<22}{:<24}{:>6}{:>10}{}\n", i, layer.mixer, layer.memory, layer.heads > 0 ? fmt::format("{}", layer.heads) : "",
-               state, slots);
+    const std::string axes = layer.rows > 0 ? fmt::format("  {} × {}", layer.row_name, layer.column_name) : "";
+    fmt::print("{:<7}{:<22}{:<24}{:>6}{:>10}{}{}\n", i, layer.mixer, layer.memory, layer.heads > 0 ? fmt::format("{}", layer.heads) : "",
+               state, axes, slots);
   }
 }
 

@@ -586,6 +586,10 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
+        <source>selective scan</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>softmax attention</source>
         <translation type="unfinished"></translation>
     </message>
@@ -595,6 +599,22 @@
     </message>
     <message>
         <source>no memory</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>key row</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>value column</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>state</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>channel</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -782,7 +802,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>S_t, K key rows by V value columns, of one slot and head. S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA, SSE eq. 9 to 12, with the gate e as a factor of k); S_t = α_t (S_{t−1} − β_t k_tᵀ (k_t S_{t−1})) + β_t k_tᵀ v_t (gated delta rule). Blue is negative, orange positive. The column beside the rows: norm of S_t − S_{t−1} along each row.</source>
+        <source>S_t, K key rows by V value columns, of one slot and head. S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA, SSE eq. 9 to 12, with the gate e as a factor of k); S_t = α_t (S_{t−1} − β_t k_tᵀ (k_t S_{t−1})) + β_t k_tᵀ v_t (gated delta rule); S_t = exp(Δ_t A) ⊙ S_{t−1} + B_tᵀ (Δ_t x_t), N states by the channels (selective scan, Mamba eq. 2, 4). Blue is negative, orange positive. The column beside the rows: norm of S_t − S_{t−1} along each row.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -794,7 +814,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Δ_{t,s} = α_{s+1} · … · α_t is what is left after token t of what token s wrote; S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3; SSE eq. 9: only partitions that are written decay). Half-life: ln 2 / mean(−log α). Receptive field: how far back Δ stays above 0.001, mean over the last 128 tokens (SSE Def. 4, fig. 9). What a delta rule erases is not in it.</source>
+        <source>Δ_{t,s} = α_{s+1} · … · α_t is what is left after token t of what token s wrote; S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3; SSE eq. 9: only partitions that are written decay). Half-life: ln 2 / mean(−log α). Receptive field: how far back Δ stays above 0.001, mean over the last 128 tokens (SSE Def. 4, fig. 9). What a delta rule erases is not in it. Of a selective scan log α of a state is the mean of Δ A over its channels (Mamba eq. 4).</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1378,15 +1398,11 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>heads, fastest first; {} is number {} of {}</source>
+        <source>by {}, fastest first; {} is number {} of {}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>value columns, fastest first; {} is number {} of {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>key rows, fastest first; {} is number {} of {}</source>
+        <source>{}, mean over channels</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -3438,7 +3454,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>key row, the other</source>
+        <source>{}, the other</source>
         <translation type="unfinished"></translation>
     </message>
     <message>

@@ -39,7 +39,8 @@ class Listener final : public ChannelSink {
 std::size_t bytes_of(const MemoryTrace& trace) {
   std::size_t numbers = 0;
   for (const SlotVisits& slot : trace.slots)
-    numbers += slot.token.size() + slot.q.size() + slot.k.size() + slot.v.size() + slot.log_decay.size() + slot.beta.size() + slot.o.size();
+    numbers += slot.token.size() + slot.q.size() + slot.k.size() + slot.v.size() + slot.log_decay.size() + slot.beta.size() +
+               slot.dt.size() + slot.o.size();
   return numbers * sizeof(float);
 }
 

@@ -12,6 +12,7 @@ namespace {
 struct Visit {
   const float *q, *k, *v, *log_decay;
   double beta;
+  std::int64_t index;  // among the slot's visits
 };
 
 class Visits {
@@ -28,8 +29,16 @@ class Visits {
   Visit operator[](std::int64_t j) const {
     const std::int64_t row = j * trace_.H + head_;
     const bool delta = trace_.rule == MemoryRule::delta;
-    return {slot_.q.data() + row * trace_.K, slot_.k.data() + row * trace_.K, slot_.v.data() + row * trace_.V,
-            slot_.log_decay.data() + row * trace_.decay_width, delta ? slot_.beta[static_cast<std::size_t>(row)] : 1.0};
+    return {slot_.q.data() + row * trace_.K,
+            slot_.k.data() + row * trace_.K,
+            slot_.v.data() + row * trace_.V,
+            slot_.log_decay.data() + row * trace_.decay_width,
+            delta ? slot_.beta[static_cast<std::size_t>(row)] : 1.0,
+            j};
+  }
+  /// α of a cell, without that of its row; 1 where only rows decay
+  double decay_of_cell(const Visit& visit, std::int64_t r, std::int64_t c) const {
+    return std::exp(trace_.log_decay_of_cell(slot_, visit.index, head_, r, c));
   }
   /// α of a row
   double decay(const Visit& visit, std::int64_t r) const {
@@ -62,7 +71,7 @@ class State {
   void decay(const Visit& visit) {
     for (std::int64_t r = 0; r < trace_.K; ++r) {
       const double a = visits_.decay(visit, r);
-      for (std::int64_t c = 0; c < trace_.V; ++c) row(r)[c] *= a;
+      for (std::int64_t c = 0; c < trace_.V; ++c) row(r)[c] *= trace_.of_cells() ? a * visits_.decay_of_cell(visit, r, c) : a;
     }
   }
   /// k S
@@ -93,9 +102,15 @@ class State {
   }
   /// ‖S‖_F
   double size() const { return norm_of(S_.data(), static_cast<std::int64_t>(S_.size())); }
-  /// ‖SᵀX‖_F
+  /// ‖SᵀX‖_F, of a selective scan the norm of its diagonal
   double read_size(const State& X) const {
     double squares = 0;
+    for (std::int64_t c = 0; trace_.of_cells() && c < trace_.V; ++c) {
+      double of_channel = 0;
+      for (std::int64_t r = 0; r < trace_.K; ++r) of_channel += row(r)[c] * X.row(r)[c];
+      squares += of_channel * of_channel;
+    }
+    if (trace_.of_cells()) return std::sqrt(squares);
     std::vector<double> column(static_cast<std::size_t>(trace_.V));
     for (std::int64_t i = 0; i < trace_.V; ++i) {
       std::fill(column.begin(), column.end(), 0.0);
@@ -121,6 +136,7 @@ namespace {
 
 /// Of the first n visits.
 Contributions contributions_of(const MemoryTrace& trace, const Visits& visits, std::int64_t n, std::span<const float> rho) {
+  if (trace.of_cells()) throw std::invalid_argument("a memory whose cells decay has no single coefficient a token");
   const std::int64_t K = trace.K;
   Contributions result;
   result.coefficient.resize(static_cast<std::size_t>(n));
@@ -161,6 +177,31 @@ Contributions implicit_attention(const MemoryTrace& trace, std::int64_t slot, st
   return j < 0 ? Contributions{} : contributions_of(trace, visits, j + 1, {visits[j].q, static_cast<std::size_t>(trace.K)});
 }
 
+std::vector<double> cell_provenance(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t row, std::int64_t column,
+                                    std::int64_t n) {
+  const Visits visits(trace, slot, head);
+  std::vector<double> coefficient(static_cast<std::size_t>(n));
+  double left = 1;
+  for (std::int64_t j = n - 1; j >= 0; --j) {
+    const Visit visit = visits[j];
+    coefficient[static_cast<std::size_t>(j)] = left * visit.k[row];
+    left *= visits.decay(visit, row) * visits.decay_of_cell(visit, row, column);
+  }
+  return coefficient;
+}
+
+std::vector<double> channel_attention(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t column,
+                                      std::int64_t token) {
+  const Visits visits(trace, slot, head);
+  const std::int64_t visit = visits.reading(token);
+  std::vector<double> attention(static_cast<std::size_t>(visit + 1));
+  for (std::int64_t row = 0; visit >= 0 && row < trace.K; ++row) {
+    const std::vector<double> of_row = cell_provenance(trace, slot, head, row, column, visit + 1);
+    for (std::size_t j = 0; j < of_row.size(); ++j) attention[j] += visits[visit].q[row] * of_row[j];
+  }
+  return attention;
+}
+
 double Interference::masked() const { return later == 0 ? 0 : later * later / (needle * needle + later * later); }
 
 Interference interference(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token, std::int64_t begin,
@@ -174,12 +215,20 @@ Interference interference(const MemoryTrace& trace, std::int64_t slot, std::int6
   // R [K, V] begins as Ĉ and goes backwards through the visits: RᵀX_j stays what ĈᵀX is of a part X_j of the state that far back.
   State R = written.times(1 / size);
   Interference result;
-  std::vector<double> later(static_cast<std::size_t>(trace.V * trace.V));
+  std::vector<double> later(static_cast<std::size_t>(trace.of_cells() ? trace.V : trace.V * trace.V));
   for (std::int64_t j = n - 1; j >= behind; --j) {
     const Visit visit = visits[j];
     // X_j = β kᵀv:   RᵀX_j = c v with c = β k R
     std::vector<double> c = R.predict(visit);
     for (double& x : c) x *= visit.beta;
+    if (trace.of_cells()) {
+      // of every channel: what was added to it alone
+      for (std::int64_t i = 0; i < trace.V; ++i) later[static_cast<std::size_t>(i)] += c[static_cast<std::size_t>(i)] *= visit.v[i];
+      result.token.push_back(visits.token(j));
+      result.added.push_back(norm_of(c.data(), trace.V));
+      R.decay(visit);
+      continue;
+    }
     for (std::int64_t i = 0; i < trace.V; ++i) {
       for (std::int64_t l = 0; l < trace.V; ++l)
         later[static_cast<std::size_t>(i * trace.V + l)] += c[static_cast<std::size_t>(i)] * visit.v[l];
@@ -192,7 +241,7 @@ Interference interference(const MemoryTrace& trace, std::int64_t slot, std::int6
   }
   std::reverse(result.token.begin(), result.token.end());
   std::reverse(result.added.begin(), result.added.end());
-  result.later = norm_of(later.data(), trace.V * trace.V);
+  result.later = norm_of(later.data(), std::ssize(later));
   result.needle = R.read_size(written);
   return result;
 }
@@ -228,10 +277,33 @@ Survival survival(const MemoryTrace& trace, std::int64_t slot, std::int64_t head
   return result;
 }
 
+namespace {
+
+/// read_share of a selective scan, channel by channel.
+double read_share_of_channels(const MemoryTrace& trace, const Visits& visits, std::int64_t slot, std::int64_t head, std::int64_t token,
+                              std::int64_t begin, std::int64_t end) {
+  double square = 0, shared = 0;
+  for (std::int64_t column = 0; column < trace.V; ++column) {
+    const std::vector<double> attention = channel_attention(trace, slot, head, column, token);
+    double all = 0, part = 0;
+    for (std::int64_t j = 0; j < std::ssize(attention); ++j) {
+      const double read = attention[static_cast<std::size_t>(j)] * visits[j].v[column];
+      all += read;
+      if (begin <= visits.token(j) && visits.token(j) < end) part += read;
+    }
+    square += all * all;
+    shared += part * all;
+  }
+  return square == 0 ? 0 : shared / square;
+}
+
+}  // namespace
+
 double read_share(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token, std::int64_t begin,
                   std::int64_t end) {
-  const Contributions read = implicit_attention(trace, slot, head, token);
   const Visits visits(trace, slot, head);
+  if (trace.of_cells()) return read_share_of_channels(trace, visits, slot, head, token, begin, end);
+  const Contributions read = implicit_attention(trace, slot, head, token);
   std::vector<double> all(static_cast<std::size_t>(trace.V)), part = all;
   for (std::size_t j = 0; j < read.token.size(); ++j) {
     const float* v = visits[static_cast<std::int64_t>(j)].v;

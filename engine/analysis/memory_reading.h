@@ -1,5 +1,6 @@
 // Where a number in a memory comes from, and what became of what a token wrote: functions of a MemoryTrace, all in double precision. They
-// are exact: sums over tokens give the state and the read-out of the run up to rounding. For memories whose rows decay (not GSA's first).
+// are exact: sums over tokens give the state and the read-out of the run up to rounding. For memories whose rows decay (not GSA's first),
+// and for selective scans, whose cells do.
 #pragma once
 
 #include <functional>
@@ -18,7 +19,7 @@ struct Contributions {
 
 /// The sweep backwards from the last visit not after `token` (spec §12.8), for any row vector ρ [K]: with ρ = q it is the implicit
 /// attention, with ρ = e_r the provenance of row r. Outer product: c_j = ρ·k_j, ρ ← α_j ρ; delta rule: c_j = β_j ρ·k_j, ρ ← α_j (ρ − c_j
-/// k_j). Throws std::invalid_argument for a memory whose columns decay.
+/// k_j). Throws std::invalid_argument for a memory whose columns or cells decay.
 Contributions contributions(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token, std::span<const float> rho);
 
 /// Of row `row` of a slot's state after `token`.
@@ -27,6 +28,15 @@ Contributions row_provenance(const MemoryTrace& trace, std::int64_t slot, std::i
 /// One slot's part of what `token` read: o = Σ_slots Σ_j coefficient_j v_j, before weights that mix the slots, norm and output gate. Empty
 /// where the token did not visit the slot.
 Contributions implicit_attention(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token);
+
+/// Of a memory without the delta rule, cell by cell: S[row, column] = Σ_j c_j v_j[column] over the slot's first n visits; [n].
+std::vector<double> cell_provenance(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t row, std::int64_t column,
+                                    std::int64_t n);
+
+/// Implicit attention of a selective scan, whose channels each have their own (spec §17.1): o[column] = Σ_j a_j v_j[column] over the slot's
+/// visits up to that of `token`; [n]. Empty where the token did not visit the slot.
+std::vector<double> channel_attention(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t column,
+                                      std::int64_t token);
 
 /// What is left, in one slot and head, of what the tokens [begin, end) wrote: C, with S = C + all else, after each later visit.
 struct Survival {
@@ -44,7 +54,7 @@ Survival survival(const MemoryTrace& trace, std::int64_t slot, std::int64_t head
 /// the needle's value, and what X, written by others, adds along k (the retrieval error of keys that are not orthogonal: Schlag, Irie,
 /// Schmidhuber 2021, "Linear transformers are secretly fast weight programmers", §4.1). The keys here are those that the needle was written
 /// with: with C₀ what it had written right after its last visit and Ĉ = C₀ / ‖C₀‖_F, a part X of the state gives ‖ĈᵀX‖_F; for a needle of
-/// one token that is ‖k X‖ / ‖k‖.
+/// one token that is ‖k X‖ / ‖k‖. A channel of a selective scan is read by itself: there ĈᵀX is its diagonal.
 struct Interference {
   static constexpr Accuracy accuracy = kRecomputed;
   double needle = 0;                // s = ‖ĈᵀC‖_F, C what is left of the needle

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -84,6 +85,26 @@ void append_visits(MemoryTrace& trace, const Op& op, ConstTensor beta) {
   }
 }
 
+/// The same of a selective scan: q = C, k = B, v = Δ x.
+void append_visits(MemoryTrace& trace, const SelectiveScan& op) {
+  if (trace.rates.empty()) {
+    for (std::int64_t h = 0; h < trace.H; ++h) trace.rates.insert(trace.rates.end(), op.A.f32(h), op.A.f32(h) + op.A.row_size());
+  }
+  for (std::int64_t s = 0; s < op.segments.count(); ++s) {
+    SlotVisits& visits = trace.slots[static_cast<std::size_t>(op.segments.slot_of(s))];
+    const std::int64_t first = op.segments.cu_seqlens[static_cast<std::size_t>(s)];
+    const std::int64_t n = op.segments.cu_seqlens[static_cast<std::size_t>(s + 1)] - first;
+    visits.token.resize(visits.token.size() + static_cast<std::size_t>(n));
+    append_heads(visits.q, op.C, first, n, trace.H);
+    append_heads(visits.k, op.B, first, n, trace.H);
+    append_heads(visits.dt, op.dt, first, n, trace.H, op.decay_factor);
+    append_heads(visits.o, op.o, first, n, trace.H);
+    for (std::int64_t t = first; t < first + n; ++t)
+      std::transform(op.x.f32(t), op.x.f32(t) + op.x.row_size(), op.dt.f32(t), std::back_inserter(visits.v), std::multiplies{});
+    visits.log_decay.resize(visits.log_decay.size() + static_cast<std::size_t>(n * trace.H * trace.decay_width));
+  }
+}
+
 /// Slot by slot the tokens [from, to) of its last visits; a slot that is not routed to is visited by all.
 void name_tokens(MemoryTrace& trace, const MixerLayout& layout, Selection& selection, std::int64_t from, std::int64_t to) {
   const std::int64_t first_partition = layout.has_shared_slot ? 1 : 0;
@@ -113,6 +134,7 @@ void append_edit(MemoryTrace& trace, SlotVisits& visits, std::int64_t token) {
   append(visits.v, trace.V, 0);
   append(visits.o, trace.V, 0);
   append(visits.log_decay, trace.decay_width, 0);
+  if (trace.of_cells()) append(visits.dt, trace.V, 0);
   if (trace.rule == MemoryRule::delta) append(visits.beta, 1, 1);
 }
 
@@ -161,15 +183,27 @@ std::int64_t SlotVisits::reading(std::int64_t token_) const {
   return visit >= 0 && token[static_cast<std::size_t>(visit)] == token_ ? visit : -1;
 }
 
-GateDecays::GateDecays(const MemoryTrace& trace, std::int64_t slot) {
+double MemoryTrace::log_decay_of_cell(const SlotVisits& visits, std::int64_t j, std::int64_t head, std::int64_t row,
+                                      std::int64_t column) const {
+  if (!of_cells()) return 0;
+  const double dt = visits.dt[static_cast<std::size_t>((j * H + head) * V + column)];
+  return dt * rates[static_cast<std::size_t>((head * K + row) * V + column)];
+}
+
+GateDecays::GateDecays(const MemoryTrace& trace, std::int64_t slot) : width(trace.of_cells() ? trace.K : trace.decay_width) {
   const SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
-  const std::int64_t width = trace.H * trace.decay_width;
+  const std::int64_t n = trace.H * trace.decay_width;
   for (std::int64_t i = 0; i < visits.count(); ++i) {
     const bool decays_again =
         !token.empty() && token.back() == visits.token[static_cast<std::size_t>(i)];  // a token decays in its first step
     if (visits.is_edit(i) || decays_again) continue;
     token.push_back(visits.token[static_cast<std::size_t>(i)]);
-    log_decay.insert(log_decay.end(), visits.log_decay.begin() + i * width, visits.log_decay.begin() + (i + 1) * width);
+    if (!trace.of_cells()) log_decay.insert(log_decay.end(), visits.log_decay.begin() + i * n, visits.log_decay.begin() + (i + 1) * n);
+    for (std::int64_t row = 0; trace.of_cells() && row < trace.H * trace.K; ++row) {
+      double sum = 0;
+      for (std::int64_t c = 0; c < trace.V; ++c) sum += trace.log_decay_of_cell(visits, i, row / trace.K, row % trace.K, c);
+      log_decay.push_back(static_cast<float>(sum / static_cast<double>(trace.V)));
+    }
   }
 }
 
@@ -196,25 +230,29 @@ class MemoryTracer::Backend final : public statescope::Backend {
     if (run_by_parts(operation)) return;
     cpu_->run(operation);
     if (const auto* op = std::get_if<ops::DecayedOuterProduct>(&operation)) {
-      keep(op->memory, MemoryRule::outer_product, op->memory.decay_axis, {});
+      if (MemoryTrace* trace = kept_of(op->memory, MemoryRule::outer_product, op->memory.decay_axis)) append_visits(*trace, op->memory, {});
     } else if (const auto* delta = std::get_if<ops::GatedDeltaRule>(&operation)) {
-      keep(delta->memory, MemoryRule::delta, DecayAxis::rows, delta->memory.beta);
+      if (MemoryTrace* trace = kept_of(delta->memory, MemoryRule::delta, DecayAxis::rows))
+        append_visits(*trace, delta->memory, delta->memory.beta);
+    } else if (const auto* scan = std::get_if<ops::SelectiveScan>(&operation)) {
+      if (MemoryTrace* trace = kept_of(scan->memory, MemoryRule::outer_product, DecayAxis::rows)) append_visits(*trace, scan->memory);
     }
   }
 
  private:
+  /// The trace of the state that the operation changes; null: nobody watches that.
   template <class Op>
-  void keep(const Op& op, MemoryRule rule, DecayAxis axis, ConstTensor beta) {
+  MemoryTrace* kept_of(const Op& op, MemoryRule rule, DecayAxis axis) {
     const void* state = op.final_state.data;
-    if (std::ranges::find(watched_, state) == watched_.end()) return;
+    if (std::ranges::find(watched_, state) == watched_.end()) return nullptr;
     auto found = std::ranges::find(kept, state, &std::pair<const void*, MemoryTrace>::first);
     if (found == kept.end()) {
       const Shape& shape = op.final_state.shape;
-      MemoryTrace trace{.rule = rule, .decay_axis = axis, .H = shape[1], .K = shape[2], .V = shape[3], .slots = {}};
+      MemoryTrace trace{.rule = rule, .decay_axis = axis, .H = shape[1], .K = shape[2], .V = shape[3], .rates = {}, .slots = {}};
       trace.slots.resize(static_cast<std::size_t>(shape[0]));
       found = kept.insert(kept.end(), {state, std::move(trace)});
     }
-    append_visits(found->second, op, beta);
+    return &found->second;
   }
 
   std::vector<const void*> watched_;

@@ -13,7 +13,7 @@
 namespace statescope {
 
 enum class MemoryRule {
-  outer_product,  // S ← diag(α) S + kᵀ v                               (GLA eq. 3; SSE eq. 9)
+  outer_product,  // S ← diag(α) S + kᵀ v, of a selective scan α ⊙ S + kᵀ v     (GLA eq. 3; SSE eq. 9; spec §17.1)
   delta,          // S̄ = α S;  S ← S̄ + kᵀ β (v − k S̄)                   (Gated DeltaNet eq. 10)
 };
 
@@ -28,6 +28,7 @@ struct SlotVisits {
   std::vector<float> v;             // [n, H, V]
   std::vector<float> log_decay;     // [n, H, decay_width]
   std::vector<float> beta;          // [n, H]; delta rule alone
+  std::vector<float> dt;            // [n, H, V]; selective scan alone: Δ, as the decays have it
   std::vector<float> o;             // [n, H, V]: what the token read here, q S
   std::vector<std::int64_t> edits;  // which of the n are interventions, ascending
 
@@ -46,15 +47,23 @@ struct MemoryTrace {
   std::int64_t H = 0, K = 0, V = 0;
   std::int64_t steps = 1;        // visits of one token, one after the other (Gated DeltaProduct)
   std::int64_t decay_width = 0;  // 0: no decay, 1: one number a head, else one a row (or column, see decay_axis)
+  std::vector<float> rates;      // [H, K, V]: A of a selective scan, whose cells each have a decay of their own; else empty
   std::vector<SlotVisits> slots;
+
+  /// Whether every cell decays on its own: log α of a cell is Δ A of it and that of its row together.
+  bool of_cells() const { return !rates.empty(); }
+  /// Δ A of a cell in visit j; 0 where cells have no decay of their own.
+  double log_decay_of_cell(const SlotVisits& visits, std::int64_t j, std::int64_t head, std::int64_t row, std::int64_t column) const;
 };
 
-/// log α of a slot's gates, without what interventions did to its state: the visits of the tokens themselves.
+/// log α of a slot's gates, without what interventions did to its state: the visits of the tokens themselves. Of a selective scan the mean
+/// over the channels of every state's log α.
 struct GateDecays {
   GateDecays(const MemoryTrace& trace, std::int64_t slot);
 
   std::vector<std::int32_t> token;  // [n], ascending
-  std::vector<float> log_decay;     // [n, H, decay_width]
+  std::vector<float> log_decay;     // [n, H, width]
+  std::int64_t width = 0;           // MemoryTrace::decay_width; of a selective scan K
 };
 
 /// Runs single layers again and keeps what their memories are given. It has the model a second time, on the CPU in float32; weights stay

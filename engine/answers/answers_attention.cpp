@@ -74,8 +74,7 @@ AttentionRows rows_of(const AttentionQuestion& question, const AttentionPart& pa
   const LayerInfo& layer = evidence.layer(question.layer);
   if (layer.memory == "softmax attention") return softmax_attention(question, part, evidence, done, heads);
   const MemoryTrace* trace = evidence.trace(question.layer);
-  if (!trace || evidence.model().layout(question.layer).steps > 1)
-    throw Error("No single weight leads from a token to what this memory reads.");
+  if (!trace || trace->of_cells() || trace->steps > 1) throw Error("No single weight leads from a token to what this memory reads.");
   check_index("head", question.head, trace->H);
   if (question.slot >= 0) check_index("slot", question.slot, std::ssize(trace->slots));
   AttentionRows rows = of_slots(question, part, evidence, *trace, done);

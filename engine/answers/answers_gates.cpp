@@ -28,6 +28,7 @@ Window window_of(std::int64_t from, std::int64_t to, const Evidence& evidence) {
 }
 
 Decay::Axis axis_of(const MemoryTrace& trace) {
+  if (trace.of_cells()) return Decay::Axis::rows;
   if (trace.decay_width == 0) return Decay::Axis::none;
   if (trace.decay_width == 1) return Decay::Axis::heads;
   return trace.decay_axis == DecayAxis::columns ? Decay::Axis::columns : Decay::Axis::rows;
@@ -99,10 +100,10 @@ Decay answer(const DecayQuestion& question, Evidence& evidence) {
   decay.axis = axis_of(trace);
   if (decay.axis == Decay::Axis::none) return decay;
   const bool heads = decay.axis == Decay::Axis::heads;
-  const std::int64_t first = heads ? 0 : question.head * trace.decay_width;
-  decay.channels = heads ? trace.H : trace.decay_width;
   const GateDecays gates(trace, question.slot);
-  const SlotDecay slot{gates.log_decay, gates.token, trace.H * trace.decay_width, first, decay.channels, evidence.tokens()};
+  const std::int64_t first = heads ? 0 : question.head * gates.width;
+  decay.channels = heads ? trace.H : gates.width;
+  const SlotDecay slot{gates.log_decay, gates.token, trace.H * gates.width, first, decay.channels, evidence.tokens()};
   fill_window(decay, slot, window);
   evidence.tell(0.3);
   decay.half_life = narrowed(half_life(slot));

@@ -70,7 +70,8 @@ class SlotReplay {
       const float alpha = decay(i, h, r);
       float change = 0;
       for (std::int64_t c = 0; c < V; ++c) {
-        const float next = alpha * row[c] + k[r] * v[c];
+        const float cell = trace_.of_cells() ? alpha * static_cast<float>(std::exp(trace_.log_decay_of_cell(visits_, i, h, r, c))) : alpha;
+        const float next = cell * row[c] + k[r] * v[c];
         change += (next - row[c]) * (next - row[c]);
         row[c] = next;
       }

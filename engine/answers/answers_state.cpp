@@ -32,19 +32,23 @@ struct HeadVisit {
   const float *k, *v, *log_decay;
   double beta;
 
-  HeadVisit(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t j) {
-    const SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
+  HeadVisit(const MemoryTrace& trace, std::int64_t slot, std::int64_t head_, std::int64_t j)
+      : head(head_), index(j), visits(trace.slots[static_cast<std::size_t>(slot)]) {
     const std::int64_t at = j * trace.H + head;
     k = visits.k.data() + at * trace.K;
     v = visits.v.data() + at * trace.V;
     log_decay = visits.log_decay.data() + at * trace.decay_width;
     beta = trace.rule == MemoryRule::delta ? visits.beta[static_cast<std::size_t>(at)] : 1;
   }
-  /// α of a row.
-  double decay(const MemoryTrace& trace, std::int64_t row) const {
-    if (trace.decay_width == 0) return 1;
-    return std::exp(double{log_decay[trace.decay_width == 1 ? 0 : row]});
+  /// α of a cell.
+  double decay(const MemoryTrace& trace, std::int64_t row, std::int64_t column) const {
+    const double of_row = trace.decay_width == 0 ? 0 : double{log_decay[trace.decay_width == 1 ? 0 : row]};
+    return std::exp(of_row + trace.log_decay_of_cell(visits, index, head, row, column));
   }
+
+ private:
+  std::int64_t head, index;
+  const SlotVisits& visits;
 };
 
 /// What a question of history is about: rows [first, last) of a state, in a single column or whole.
@@ -74,12 +78,13 @@ void add_visit(Update& update, std::int64_t slot, const MemoryTrace& trace, cons
   const std::int64_t K = trace.K, V = trace.V;
   std::vector<double> prediction(static_cast<std::size_t>(V));
   for (std::int64_t r = 0; r < K && trace.rule == MemoryRule::delta; ++r) {
-    const double k = visit.k[r] * visit.decay(trace, r);
+    const double k = visit.k[r] * visit.decay(trace, r, 0);  // the delta rule has no decays of cells
     for (std::int64_t c = 0; c < V; ++c) prediction[static_cast<std::size_t>(c)] += k * S[static_cast<std::size_t>(r * V + c)];
   }
   for (std::int64_t r = 0; r < K; ++r) {
-    const double weight = visit.beta * visit.k[r], lost = visit.decay(trace, r) - 1;
+    const double weight = visit.beta * visit.k[r], of_row = visit.decay(trace, r, 0) - 1;
     for (std::int64_t c = 0; c < V; ++c) {
+      const double lost = trace.of_cells() ? visit.decay(trace, r, c) - 1 : of_row;
       double& cell = S[static_cast<std::size_t>(r * V + c)];
       const double decayed = lost * cell, erased = -weight * prediction[static_cast<std::size_t>(c)], written = weight * visit.v[c];
       const auto i = static_cast<std::size_t>((slot * K + r) * V + c);
@@ -105,13 +110,71 @@ LayerState answer(const LayerStateQuestion& question, Evidence& evidence) {
   return evidence.state(question.layer, question.token);
 }
 
+/// Where every cell decays on its own, a token's part of several cells is the sum of its parts of each.
+History cell_history(const HistoryQuestion& question, const MemoryTrace& trace, const float* S, const Part& part, Evidence& evidence) {
+  const SlotVisits& visits = trace.slots[static_cast<std::size_t>(question.slot)];
+  const std::int64_t n = visits.until(question.token), first = std::max<std::int64_t>(part.column, 0),
+                     last = part.column < 0 ? trace.V : part.column + 1;
+  std::vector<double> coefficient(static_cast<std::size_t>(n)), written = coefficient, contribution = coefficient;
+  const bool one_row = part.last - part.first == 1, one_cell = one_row && last - first == 1;
+  for (std::int64_t row = part.first; row < part.last; ++row) {
+    const std::vector<double> d = part.direction(S + row * trace.V, trace.V);
+    for (std::int64_t column = first; column < last; ++column) {
+      const std::vector<double> c = cell_provenance(trace, question.slot, question.head, row, column, n);
+      for (std::int64_t j = 0; j < n; ++j) {
+        const auto at = static_cast<std::size_t>(j);
+        const HeadVisit visit(trace, question.slot, question.head, j);
+        contribution[at] += c[at] * d[static_cast<std::size_t>(column)] * visit.v[column];
+        coefficient[at] = one_cell ? c[at] : std::hypot(coefficient[at], c[at]);
+        if (column == first) written[at] = one_row ? visit.k[row] : std::hypot(written[at], double{visit.k[row]});
+      }
+    }
+    evidence.tell(static_cast<double>(row + 1 - part.first) / static_cast<double>(part.last - part.first));
+  }
+  return {.token = {visits.token.begin(), visits.token.begin() + n},
+          .coefficient = {coefficient.begin(), coefficient.end()},
+          .written = {written.begin(), written.end()},
+          .contribution = {contribution.begin(), contribution.end()},
+          .sum = std::accumulate(contribution.begin(), contribution.end(), 0.0),
+          .shown = part.shown};
+}
+
+/// What the token read of a selective scan: o[c] = Σ_s A^c_{t,s} v_s[c], A of every channel its own.
+History channel_history(const HistoryQuestion& question, const MemoryTrace& trace, std::span<const float> o, Evidence& evidence) {
+  const SlotVisits& visits = trace.slots[static_cast<std::size_t>(question.slot)];
+  History history;
+  history.shown = norm(o);
+  std::vector<double> coefficient, contribution;
+  for (std::int64_t column = 0; column < trace.V; ++column) {
+    const std::vector<double> a = channel_attention(trace, question.slot, question.head, column, question.token);
+    coefficient.resize(a.size());
+    contribution.resize(a.size());
+    for (std::size_t j = 0; j < a.size(); ++j) {
+      const HeadVisit visit(trace, question.slot, question.head, static_cast<std::int64_t>(j));
+      coefficient[j] += std::abs(a[j]) / static_cast<double>(trace.V);
+      if (history.shown > 0) contribution[j] += a[j] * visit.v[column] * o[static_cast<std::size_t>(column)] / history.shown;
+    }
+    evidence.tell(static_cast<double>(column + 1) / static_cast<double>(trace.V));
+  }
+  for (std::size_t j = 0; j < coefficient.size(); ++j) {
+    const HeadVisit visit(trace, question.slot, question.head, static_cast<std::int64_t>(j));
+    history.written.push_back(static_cast<float>(norm({visit.k, static_cast<std::size_t>(trace.K)})));
+  }
+  history.token.assign(visits.token.begin(), visits.token.begin() + std::ssize(coefficient));
+  history.coefficient.assign(coefficient.begin(), coefficient.end());
+  history.contribution.assign(contribution.begin(), contribution.end());
+  history.sum = std::accumulate(contribution.begin(), contribution.end(), 0.0);
+  return history;
+}
+
 /// What the token read of a slot: o = Σ_s A_{t,s} v_s. Nothing where it did not come.
-History read_history(const HistoryQuestion& question, const MemoryTrace& trace) {
+History read_history(const HistoryQuestion& question, const MemoryTrace& trace, Evidence& evidence) {
   History history;
   const std::int64_t visit = trace.slots[static_cast<std::size_t>(question.slot)].reading(question.token);
   if (visit < 0) return history;
   const std::span o(trace.slots[static_cast<std::size_t>(question.slot)].o.data() + (visit * trace.H + question.head) * trace.V,
                     static_cast<std::size_t>(trace.V));
+  if (trace.of_cells()) return channel_history(question, trace, o, evidence);
   const Contributions parts = implicit_attention(trace, question.slot, question.head, question.token);
   history.token = parts.token;
   history.shown = norm(o);
@@ -132,13 +195,14 @@ History answer(const HistoryQuestion& question, Evidence& evidence) {
   check_index("slot", question.slot, std::ssize(trace.slots));
   check_index("head", question.head, trace.H);
   check_index("token", question.token, evidence.tokens());
-  if (question.read) return read_history(question, trace);
+  if (question.read) return read_history(question, trace, evidence);
   if (question.row >= 0) check_index("row", question.row, trace.K);
   if (question.column >= 0) check_index("column", question.column, trace.V);
   if (question.row < 0 && question.column >= 0) throw Error("a column without a row has no history");
   const HeadState state = evidence.head_state(question.layer, question.head, question.token);
   const float* S = state.matrix(question.slot);
   const Part part(question, S, trace);
+  if (trace.of_cells()) return cell_history(question, trace, S, part, evidence);
   History history;
   std::vector<double> coefficient, written, contribution;  // the first two: squares, of all rows
   for (std::int64_t row = part.first; row < part.last; ++row) {

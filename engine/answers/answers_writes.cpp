@@ -20,14 +20,16 @@ const MemoryTrace& memory_of(std::int64_t layer, std::int64_t head, Evidence& ev
   return *trace;
 }
 
-/// [K] the least n with Σ log α ≤ −ln 2 over the visits of the last n tokens up to `token`.
+/// [K] the least n with Σ log α ≤ −ln 2 over the visits of the last n tokens up to `token`; of a selective scan the mean over its channels.
 std::vector<std::int32_t> half_ages(const MemoryTrace& trace, const SlotVisits& visits, std::int64_t head, std::int64_t token) {
   std::vector<std::int32_t> ages(static_cast<std::size_t>(trace.K), static_cast<std::int32_t>(kNeverWritten));
   std::vector<double> sum(ages.size());
-  for (std::int64_t j = visits.until(token) - 1; j >= 0 && trace.decay_width > 0; --j) {
+  for (std::int64_t j = visits.until(token) - 1; j >= 0 && (trace.decay_width > 0 || trace.of_cells()); --j) {
     const float* log_decay = visits.log_decay.data() + (j * trace.H + head) * trace.decay_width;
     for (std::size_t r = 0; r < ages.size(); ++r) {
-      sum[r] += log_decay[trace.decay_width == 1 ? 0 : r];
+      if (trace.decay_width > 0) sum[r] += log_decay[trace.decay_width == 1 ? 0 : r];
+      for (std::int64_t c = 0; trace.of_cells() && c < trace.V; ++c)
+        sum[r] += trace.log_decay_of_cell(visits, j, head, static_cast<std::int64_t>(r), c) / static_cast<double>(trace.V);
       if (ages[r] < 0 && sum[r] <= -std::numbers::ln2)
         ages[r] = static_cast<std::int32_t>(token - visits.token[static_cast<std::size_t>(j)] + 1);
     }

@@ -75,8 +75,8 @@ std::int64_t chosen_rows(std::int64_t layer, const Evidence& evidence) {
 
 /// Of all channels of all heads, by the tokens before `to`. A head that never decays has one channel, of α = 1, which no token changes.
 SlotDecay decay_until(const MemoryTrace& trace, const GateDecays& gates, std::int64_t to) {
-  const std::int64_t channels = trace.H * std::max<std::int64_t>(trace.decay_width, 1);
-  const auto count = trace.decay_width == 0 ? 0 : std::ranges::lower_bound(gates.token, to) - gates.token.begin();
+  const std::int64_t channels = trace.H * std::max<std::int64_t>(gates.width, 1);
+  const auto count = gates.width == 0 ? 0 : std::ranges::lower_bound(gates.token, to) - gates.token.begin();
   return {.log_decay = std::span(gates.log_decay).first(static_cast<std::size_t>(count * channels)),
           .written = std::span(gates.token).first(static_cast<std::size_t>(count)),
           .stride = channels,
@@ -86,7 +86,7 @@ SlotDecay decay_until(const MemoryTrace& trace, const GateDecays& gates, std::in
 
 /// Δ_{t,s} of a slot's channels from the span's s on.
 void add_decay_since(Observed& since, std::int64_t slot, const MemoryTrace& trace, const GateDecays& gates, const LayerSpan& span) {
-  const std::int64_t each = std::max<std::int64_t>(trace.decay_width, 1);
+  const std::int64_t each = std::max<std::int64_t>(gates.width, 1);
   const SlotDecay decay = decay_until(trace, gates, span.to);
   for (std::int64_t i = 0; i < decay.channels && span.since < span.to; ++i) {
     const CumulativeDecay left(decay, i);
@@ -161,7 +161,7 @@ ObservedGroup observe_decay(const LayerSpan& span, Evidence& evidence) {
   const std::vector<MemoryTrace>& traces = evidence.traces(span.layer);
   if (traces.empty()) return {};
   const MemoryTrace& trace = traces.front();
-  const std::int64_t slots = std::ssize(trace.slots), H = trace.H, each = std::max<std::int64_t>(trace.decay_width, 1);
+  const std::int64_t slots = std::ssize(trace.slots), H = trace.H, each = std::max<std::int64_t>(GateDecays(trace, 0).width, 1);
   Observed alpha(span, {slots, H, each}), since(span, {slots, H, each}), half(span, {slots, H, each}), width(span, {slots, H, each}),
       summed(span, {slots, H});
   const double rows = each == 1 ? static_cast<double>(trace.K) : 1;  // that decay as one

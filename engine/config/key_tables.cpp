@@ -203,6 +203,33 @@ const KeyTable kSlaOfGatedDeltaNet{{computed, "", {"gdn_decay"}}};
 const KeyTable kRowSparse{{computed, "", {"topk", "skip_decay"}}};
 const KeyTable kCoupledRowSparse{{computed, "", {"topk"}}, {fixed, "true", {"skip_decay"}}};
 
+// ------------------------------------------------------------------------- Mamba-1, Falcon-Mamba, Jamba (spec §17.1, §17.2, §17.6)
+
+const KeyTable kMamba{{computed,
+                       "",
+                       {"hidden_size", "num_hidden_layers", "vocab_size", "state_size", "expand", "intermediate_size", "time_step_rank",
+                        "conv_kernel", "use_bias", "use_conv_bias", "hidden_act", "layer_norm_epsilon"}},
+                      {harmless, "which kernel does it, not what it does", {"use_mambapy", "use_associative_scan", "use_falcon_mambapy"}},
+                      {harmless, "everything is float32 here", {"residual_in_fp32"}},
+                      {harmless,
+                       "initialisation and training",
+                       {"time_step_scale", "time_step_min", "time_step_max", "time_step_floor", "time_step_init_scheme"}}};
+const KeyTable kMambaOfFla{
+    {computed, "", {"norm_eps", "dt_rank"}},
+    {harmless, "which kernel does it, not what it does", {"fuse_norm", "fuse_cross_entropy", "fuse_linear_cross_entropy"}},
+    {harmless, "initialisation and training", {"dt_scale", "dt_min", "dt_max", "dt_init_scheme", "dt_init_floor"}}};
+const KeyTable kFalconMamba{{computed, "", {"mixer_rms_eps"}}};
+const KeyTable kJamba{
+    {computed, "", {"hidden_size",  "num_hidden_layers",   "vocab_size",          "intermediate_size",   "rms_norm_eps",
+                    "hidden_act",   "attn_layer_period",   "attn_layer_offset",   "expert_layer_period", "expert_layer_offset",
+                    "num_experts",  "num_experts_per_tok", "num_attention_heads", "num_key_value_heads", "mamba_d_state",
+                    "mamba_d_conv", "mamba_expand",        "mamba_dt_rank",       "mamba_conv_bias",     "mamba_proj_bias",
+                    "head_dim"}},
+    {fixed, "true", {"mamba_inner_layernorms"}},
+    {harmless, "which kernel does it, not what it does", {"use_mambapy", "use_associative_scan"}},
+    {harmless, "what a call returns", {"calc_logits_for_entire_prompt"}},
+    {harmless, "no position is told, and nothing is cut off", {"max_position_embeddings"}}};
+
 // ------------------------------------------------------------------------------------- Qwen3-Next and Qwen3.5 (spec §8, §19.9)
 
 const KeyTable kQwen{
@@ -407,6 +434,9 @@ const std::map<std::string_view, std::vector<const KeyTable*>>& key_tables() {
       {"hgrn2", {&kHgrn2, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
       {"metala", {&kMetaLa, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
       {"mom", {&kMom, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
+      {"mamba", {&kMamba, &kMambaOfFla, &kGeneral, &kWellKnown}},
+      {"falcon_mamba", {&kMamba, &kFalconMamba, &kGeneral, &kWellKnown}},
+      {"jamba", {&kJamba, &kGeneral, &kWellKnown}},
       {"mamba2", {&kMamba2, &kGeneral, &kWellKnown}},
       {"sse", {&kSse, &kSseAlone, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
       {"sse_swa_moba", {&kSseSwaMoba, &kSse, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},

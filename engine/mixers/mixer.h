@@ -23,9 +23,10 @@ struct MixerLayout {
     std::string name;  // "recurrent"; GSA "recurrent_k", "recurrent_v"; normalised linear attention also "z"
     Shape shape;       // [slots, H, K, V]
   };
-  std::vector<Memory> memory;           // matrix states; views show the first
-  std::string_view memory_kind;         // where it is not the one that the mixer's row of the table names
-  std::vector<std::string> slot_names;  // of the first memory: "shared", "1", …
+  std::vector<Memory> memory;                                           // matrix states; views show the first
+  std::string_view memory_kind;                                         // where it is not the one that the mixer's row of the table names
+  std::string_view row_name = "key row", column_name = "value column";  // what a row and a column of the first memory are
+  std::vector<std::string> slot_names;                                  // of the first memory: "shared", "1", …
   bool has_shared_slot = false;
   std::int64_t partitions = 0;                            // slots that tokens are routed to
   std::vector<Shape> conv_caches;                         // [slots, w − 1, C]

@@ -41,6 +41,9 @@ Value insert(Program& program, Value v, const std::function<Operation(Value y)>&
 
 /// log α ← factor · log α, as the memories read it
 void change_decay(Program& program, float factor) {
+  for (Operation& op : program.operations) {
+    if (auto* scan = std::get_if<SelectiveScan>(&op)) scan->decay_factor *= factor;
+  }
   Value decay = shown(program, "log_decay");
   if (!decay) return;
   if (const auto* spread = std::get_if<BySlot>(&program.operations[maker(program, decay)])) decay = spread->x;

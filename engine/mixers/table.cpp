@@ -14,11 +14,12 @@ namespace {
 
 constexpr std::string_view kOuterProduct = "decayed outer product";
 constexpr std::string_view kDeltaRule = "gated delta rule";
+constexpr std::string_view kSelectiveScan = "selective scan";
 constexpr std::string_view kAttention = "softmax attention";
 constexpr std::string_view kConvolution = "short convolution";
 
-const std::array<MixerRow, 21>& rows() {
-  static const std::array<MixerRow, 21> table{{
+const std::array<MixerRow, 22>& rows() {
+  static const std::array<MixerRow, 22> table{{
       {"transformer", kAttention, {"q", "k", "v", "moba_selected", "readout"}, make_softmax_attention},
       {"linear_attn", kOuterProduct, {"q", "k", "v", "readout"}, make_linear_attention},
       {"retnet",
@@ -40,6 +41,7 @@ const std::array<MixerRow, 21>& rows() {
       {"hgrn2", kOuterProduct, {"q", "k", "v", "log_decay", "readout"}, make_hgrn2},
       {"metala", kOuterProduct, {"q", "k", "v", "log_decay", "row_selected", "output_gate", "readout"}, make_metala},
       {"mom", kDeltaRule, {"log_decay", "partition_logits", "partition_gate", "partition_selected", "output_gate", "readout"}, make_mom},
+      {"mamba", kSelectiveScan, {"q", "k", "v", "dt", "output_gate", "readout"}, make_mamba},
       {"mamba2", kOuterProduct, {"q", "k", "v", "log_decay", "dt", "output_gate", "readout"}, make_mamba2},
       {"sse",
        kOuterProduct,
@@ -69,7 +71,8 @@ constexpr std::array<ChannelRow, 23> kChannels{{
     {"beta", "[heads] or [shared | sparse, heads]", "1",
      "write strength β_t of the delta rule; of several steps a token, step by step (spec §3.5, §3.6, §17.12)"},
     {"erase", "[heads]", "1", "c_t with p̂ = c k̂, the key with which Comba erases the state before its decay (spec §17.13)"},
-    {"dt", "[heads]", "1", "Mamba-2 step Δ_t = clamp(softplus(dt + dt_bias)) (spec §3.9)"},
+    {"dt", "[heads] or [heads, channels]", "1",
+     "step Δ_t: of a head of Mamba-2 clamp(softplus(dt + dt_bias)), of a channel of Mamba softplus(dt_proj r + bias) (spec §3.9, §17.1)"},
     {"slot_read", "[heads, slots]", "probability", "p_t = softmax(q_t Kt_t) of gated slot attention (spec §3.7)"},
     {"row_selected", "[heads, topk]", "index", "rows that a row-sparse token writes to, of largest logit first (spec §17.15)"},
     {"partition_logits", "[N]", "1", "e_proj x (SSE eq. 9); MoM: gate x"},

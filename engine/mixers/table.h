@@ -17,6 +17,7 @@ std::unique_ptr<Mixer> make_gsa(const MixerBuild& build);
 std::unique_ptr<Mixer> make_hgrn2(const MixerBuild& build);
 std::unique_ptr<Mixer> make_metala(const MixerBuild& build);
 std::unique_ptr<Mixer> make_mom(const MixerBuild& build);
+std::unique_ptr<Mixer> make_mamba(const MixerBuild& build);
 std::unique_ptr<Mixer> make_mamba2(const MixerBuild& build);
 std::unique_ptr<Mixer> make_falcon_h1(const MixerBuild& build);
 std::unique_ptr<Mixer> make_gated_convolution(const MixerBuild& build);

@@ -55,6 +55,9 @@ constexpr FamilyRow kFamilies[] = {
     {"lfm2_moe", plan_lfm2},
     {"kimi_linear", plan_kimi_linear},
     {"deepseek_v3", plan_deepseek_v3},
+    {"mamba", plan_mamba},
+    {"falcon_mamba", plan_mamba},
+    {"jamba", plan_jamba},
 };
 
 std::vector<StoredTensor>::iterator named(std::vector<StoredTensor>& tensors, const std::string& name) {

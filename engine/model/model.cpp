@@ -135,6 +135,8 @@ ModelInfo Model::info() const {
     LayerInfo layer;
     layer.mixer = plan_.layers[i].mixer.empty() ? (plan_.layers[i].ffn == FfnKind::experts ? "experts" : "mlp") : plan_.layers[i].mixer;
     layer.memory = memory_of(*this, static_cast<std::int64_t>(i));
+    layer.row_name = layout.row_name;
+    layer.column_name = layout.column_name;
     layer.slot_names = layout.slot_names;
     layer.partitions = layout.partitions;
     layer.has_shared_slot = layout.has_shared_slot;

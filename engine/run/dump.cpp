@@ -96,7 +96,8 @@ void Dump::write(const std::filesystem::path& path, std::span<const std::int32_t
     }
     for (const auto& [place, rows] : states_) {
       const Hdf5Id set = write_rows(fmt::format("/state/{}", place), rows);
-      write_text_attribute(set, "axes", "[segment, head, key row, value column]", path);
+      const MixerLayout& layout = model_.layout(std::stoll(place));  // a place begins with its layer
+      write_text_attribute(set, "axes", fmt::format("[segment, head, {}, {}]", layout.row_name, layout.column_name), path);
     }
     checked(H5Fflush(file, H5F_SCOPE_GLOBAL), path, "cannot be written");
   }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kernels/ops/decayed_outer_product.h"
 #include "tests/kernels/memory_cases.h"
 
 namespace statescope::selective_scan_test {
@@ -89,6 +90,33 @@ TEST_CASE("selective scan: the decay's factor leaves what is written alone", "[m
     p.decay_factor = factor;
     check_close(run(p, 0), truth(p));
   }
+}
+
+TEST_CASE("selective scan: where the cells of a head decay alike it is the decayed outer product of C, B and Δ x", "[memory]") {
+  Problem p(Packed(63), 2, 2, 8, 12);
+  Numbers v = p.x, log_decay(Shape{63, 2});
+  for (std::int64_t t = 0; t < 63; ++t) {
+    for (std::int64_t i = 0; i < 2 * 12; ++i) {
+      const std::int64_t h = i / 12;
+      const float a = h == 0 ? -0.3F : -1.5F, dt = p.dt.row(t)[h * 12];
+      p.dt.row(t)[i] = dt;
+      v.row(t)[i] = dt * p.x.row(t)[i];
+      log_decay.row(t)[h] = a * dt;
+    }
+  }
+  for (std::int64_t i = 0; i < 2 * 8 * 12; ++i) p.A.values[static_cast<std::size_t>(i)] = i < 8 * 12 ? -0.3F : -1.5F;
+  const Result<float> scanned = run(p, 0);
+  Numbers o(Shape{63, 2, 12}), state = p.initial;
+  decayed_outer_product_chunk({.q = p.C.view(),
+                               .k = p.B.view(),
+                               .v = v.view(),
+                               .log_decay = log_decay.view(),
+                               .segments = p.segments.view(),
+                               .initial_state = p.initial.view(),
+                               .final_state = state.view(),
+                               .o = o.view()},
+                              16);
+  check_close(scanned, Result<double>{{o.values.begin(), o.values.end()}, {state.values.begin(), state.values.end()}});
 }
 
 TEST_CASE("selective scan: a span in several calls equals one call", "[memory]") {

@@ -123,6 +123,8 @@ void compare_recording(Case& c, Recording& seen) {
     for (const char* same : {"log_decay", "beta", "dt", "moe_logits", "mixer_out"}) compare(same, same, layer);
     if (c.model->plan().family != "sse_swa_moba" || c.model->layout(layer).memory.empty()) compare("readout", "pre_o_proj", layer);
     compare("attention_readout", "pre_o_proj_attention", layer);
+    compare("q", "ssm_C", layer);
+    compare("k", "ssm_B", layer);
     compare("partition_logits", "route_logits", layer);
     compare("partition_gate", "route_probs", layer);
     compare("head_gate_q", "sla_gate_q", layer);

@@ -183,7 +183,7 @@ TEST_CASE("implicit attention: Σ_s A_ts v_s from the channels is what the state
     INFO(model.name);
     const bool softmax_first = model.name == "gla heterogeneous hybrid";
     MixerRig rig(random_checkpoint(config, 2), softmax_first ? 2 : 0);
-    if (rig.layout.memory.empty()) continue;
+    if (rig.layout.memory.empty() || rig.row->memory == "selective scan") continue;  // its channels each have attention of their own
     CHECK((family == "sse" ? sse_implicit_attention_error(rig, config) : implicit_attention_error(rig, config)) < 1e-5);
     ++checked;
   }

@@ -52,6 +52,12 @@ TEST_CASE("decay: what is left of each write after the cursor's token, row by ro
   CHECK(tokens_until(data, 1, 0.5f) == -1);
 }
 
+TEST_CASE("decay: of a selective scan, whose cells decay each by itself, a row's is said to be a mean") {
+  const Sample scan({.tokens = 4, .partitions = 0, .heads = 1, .rows = 2, .columns = 2, .memory = "selective scan"});
+  CHECK(build_decay(scan.at(2), {.token = 2}, two_rows(), DecayMode::half_life).place == "layer 0, head 0, mean over channels");
+  CHECK(build_decay(snapshot_at(2), {.token = 2}, two_rows(), DecayMode::half_life).place == "layer 0, head 0");
+}
+
 TEST_CASE("decay: before a row is chosen the one of middling half-life is shown") {
   const Sample sample({.tokens = 4, .partitions = 0});
   Decay decay{.axis = Decay::Axis::rows, .channels = 3, .token = {0}, .log_decay = {0, 0, 0}, .log_sum = {0, 0, 0}};

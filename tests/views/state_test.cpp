@@ -126,6 +126,34 @@ TEST_CASE("on a large screen the matrix fills its place: the others beside it ta
   CHECK(canvas.all.back() > 0.15f * 1800);
 }
 
+TEST_CASE("rows and columns are called what the family calls them: of Mamba a state and a channel") {
+  Snapshot snapshot = small_state();
+  RunInfo run = *snapshot.run;
+  run.model.layers[0].row_name = "state";
+  run.model.layers[0].column_name = "channel";
+  snapshot.run = std::make_shared<RunInfo>(run);
+  const auto view = make_state();
+  view->build(snapshot, {.token = 1, .head = 1, .slot = 1});
+  TextCanvas canvas({800, 500});
+  view->draw(canvas, {0, 0, 800, 500}, {light_theme(), 1});
+  CHECK(view->tooltip({StateSheets::cells, 1, 1, 2}).starts_with("partition 1, state 1, channel 2\n"));
+  CHECK(view->table().rows[1][0] == "state 1");
+  const auto drawn = [&](const std::string& word) {
+    return std::ranges::any_of(canvas.lines(), [&](const std::string& line) { return line.find("'" + word + "'") != line.npos; });
+  };
+  CHECK(drawn("channel"));
+  CHECK_FALSE(drawn("value column"));
+}
+
+TEST_CASE("a state far wider than high is drawn, in cells that are higher than wide") {
+  const auto view = make_state();
+  view->build(Sample({.tokens = 4, .partitions = 0, .heads = 1, .rows = 16, .columns = 1536}).at(2), {.token = 2});
+  TextCanvas canvas({540, 400});
+  view->draw(canvas, {0, 0, 540, 400}, {light_theme(), 1});
+  CHECK(std::ranges::any_of(canvas.lines(),
+                            [](const std::string& line) { return line.starts_with("heatmap") && line.find("16x1536") != line.npos; }));
+}
+
 TEST_CASE("every cell of every slot answers with its value, exactly") {
   const auto view = make_state();
   view->build(small_state(), {.token = 1, .head = 1, .slot = 1});

@@ -11,6 +11,10 @@ constexpr std::int64_t kMaxLayers = 10'000;  // of num_hidden_layers
 Plan plan_fla(const Config& config, const std::string& family);
 /// Mamba-2 in the layouts of flash-linear-attention and of Transformers (spec §3.9, §19.3).
 Plan plan_mamba2(const Config& config, const std::string& family);
+/// Mamba-1 as Transformers or flash-linear-attention stores it, and Falcon-Mamba (spec §17.1, §17.2).
+Plan plan_mamba(const Config& config, const std::string& family);
+/// Jamba: Mamba-1, attention and experts (spec §17.6).
+Plan plan_jamba(const Config& config, const std::string& family);
 /// Qwen3-Next and Qwen3.5, bare or within the wrapper of a model for pictures too (spec §8.1, §8.2).
 Plan plan_qwen(const Config& outer, const std::string& family);
 

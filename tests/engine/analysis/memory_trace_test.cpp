@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "engine/run/branches.h"
@@ -32,7 +33,25 @@ struct Traced {
   std::vector<MemoryTrace> layer(std::int64_t l) { return tracer.trace(l, run.residual(l, 0, kTokens), kTokens); }
 };
 
-bool has_coefficients(const MemoryTrace& trace) { return trace.decay_axis == DecayAxis::rows || trace.decay_width <= 1; }
+/// One a token, for all of what it wrote.
+bool has_coefficients(const MemoryTrace& trace) {
+  return !trace.of_cells() && (trace.decay_axis == DecayAxis::rows || trace.decay_width <= 1);
+}
+
+/// Σ_j c_j v_j[column] of each column, whose coefficients are its own
+template <class Coefficients>
+std::vector<float> sum_of_columns(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, const Coefficients& of_column) {
+  std::vector<float> result;
+  for (std::int64_t c = 0; c < trace.V; ++c) {
+    double total = 0;
+    const std::vector<double> coefficient = of_column(c);
+    for (std::int64_t j = 0; j < std::ssize(coefficient); ++j)
+      total += coefficient[static_cast<std::size_t>(j)] *
+               trace.slots[static_cast<std::size_t>(slot)].v[static_cast<std::size_t>((j * trace.H + head) * trace.V + c)];
+    result.push_back(static_cast<float>(total));
+  }
+  return result;
+}
 
 /// Σ_j c_j v_j
 std::vector<float> sum(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, const Contributions& c) {
@@ -65,6 +84,19 @@ bool near(std::span<const float> found, std::span<const float> expected) {
   return largest(expected) < 1e-12 ? largest(found) < 1e-9 : relative_error(found, expected) < 1e-4;
 }
 
+/// Row `row` of a slot's state after `token`, from what tokens wrote.
+std::vector<float> row_of_tokens(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t row, std::int64_t token) {
+  if (!trace.of_cells()) return sum(trace, slot, head, row_provenance(trace, slot, head, row, token));
+  const std::int64_t n = trace.slots[static_cast<std::size_t>(slot)].until(token);
+  return sum_of_columns(trace, slot, head, [&](std::int64_t c) { return cell_provenance(trace, slot, head, row, c, n); });
+}
+
+/// What `token` read of a slot, from what tokens wrote.
+std::vector<float> read_of_tokens(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token) {
+  if (!trace.of_cells()) return sum(trace, slot, head, implicit_attention(trace, slot, head, token));
+  return sum_of_columns(trace, slot, head, [&](std::int64_t c) { return channel_attention(trace, slot, head, c, token); });
+}
+
 }  // namespace
 
 TEST_CASE("provenance: the signed list of tokens behind a row of a state adds up to the row, in every family") {
@@ -91,6 +123,31 @@ TEST_CASE("provenance: the signed list of tokens behind a row of a state adds up
     }
   }
   CHECK(layers > 20);
+}
+
+TEST_CASE("provenance: of a selective scan the tokens behind a cell add up to it, and those behind a channel to what it reads") {
+  for (const SmallModel& small : small_models()) {
+    if (small.name.find("mamba") == small.name.npos || small.name.starts_with("mamba2")) continue;
+    INFO(small.name);
+    Traced traced(small.config);
+    const std::vector<MemoryTrace> memories = traced.layer(1);
+    REQUIRE(memories.size() == 1);
+    const MemoryTrace& trace = memories[0];
+    REQUIRE(trace.of_cells());
+    const LayerState state = traced.run.state(1, kTokens - 1);
+    for (std::int64_t row = 0; row < trace.K; ++row) {
+      const std::span<const float> expected(state.matrix(0, 0) + row * trace.V, static_cast<std::size_t>(trace.V));
+      CHECK(near(row_of_tokens(trace, 0, 0, row, kTokens - 1), expected));
+    }
+    CHECK(near(read_of_tokens(trace, 0, 0, kTokens - 1), std::span(trace.slots[0].o).last(static_cast<std::size_t>(trace.V))));
+    CHECK_THROWS_AS(row_provenance(trace, 0, 0, 0, 3), std::invalid_argument);
+    // What is left of some tokens, of all of them, and of their shares.
+    const Survival all = survival(trace, 0, 0, 0, kTokens);
+    const std::span S(state.matrix(0, 0), static_cast<std::size_t>(trace.K * trace.V));
+    CHECK(all.kept.back() == Approx(std::sqrt(std::inner_product(S.begin(), S.end(), S.begin(), 0.0))).epsilon(1e-4));
+    const double early = read_share(trace, 0, 0, kTokens - 1, 0, 12), late = read_share(trace, 0, 0, kTokens - 1, 12, kTokens);
+    CHECK(std::abs(early + late - 1) < 1e-9);
+  }
 }
 
 TEST_CASE("memory trace: who hears all channels of a layer hears what lies behind the memory too; the trace stays the same") {
@@ -196,7 +253,10 @@ TEST_CASE("provenance: in a branch too, after an intervention of every kind, the
                                                                {"gla", "replace token by 5 at 12"},
                                                                {sse, "import run 1 at 12"},
                                                                {"gated_deltanet", "import run 1 token 20 at 12"},
-                                                               {"gsa", "import run 1 at 12"}};
+                                                               {"gsa", "import run 1 at 12"},
+                                                               {"mamba", "scale row 2 by 3 at 12"},
+                                                               {"mamba", "scale decay by 3 from 12"},
+                                                               {"falcon_mamba", "import run 1 at 12"}};
   for (const auto& [name, text] : cases) {
     INFO(name << ": " << text);
     const auto checkpoint = random_checkpoint(Config(config_of(name)), 5);
@@ -218,7 +278,7 @@ TEST_CASE("provenance: in a branch too, after an intervention of every kind, the
       for (std::int64_t l = 0; l < model->layers(); ++l) {
         const std::vector<MemoryTrace> memories = tracer.trace(l, run.residual(l, 0, kTokens), kTokens, nullptr, run.course(l, kTokens));
         CHECK(memories.size() == model->layout(l).memory.size());
-        const auto found = std::ranges::find_if(memories, has_coefficients);
+        const auto found = std::ranges::find_if(memories, [](const auto& trace) { return has_coefficients(trace) || trace.of_cells(); });
         if (found == memories.end()) continue;
         const MemoryTrace& trace = *found;
         for (const std::int64_t token : {11, 12, 13, 26, 27, 36}) {
@@ -227,7 +287,7 @@ TEST_CASE("provenance: in a branch too, after an intervention of every kind, the
           for_each_head(trace, [&](std::int64_t slot, std::int64_t head) {
             for (const std::int64_t row : {0, 1, 2, 3}) {
               const std::span<const float> expected(state.matrix(slot, head) + row * trace.V, static_cast<std::size_t>(trace.V));
-              adds_up = adds_up && near(sum(trace, slot, head, row_provenance(trace, slot, head, row, token)), expected);
+              adds_up = adds_up && near(row_of_tokens(trace, slot, head, row, token), expected);
             }
           });
           INFO("branch " << branch << ", layer " << l << ", after token " << token);
@@ -240,7 +300,7 @@ TEST_CASE("provenance: in a branch too, after an intervention of every kind, the
           const std::span<const float> o(
               &trace.slots[static_cast<std::size_t>(slot)].o[static_cast<std::size_t>((j * trace.H + head) * trace.V)],
               static_cast<std::size_t>(trace.V));
-          CHECK(near(sum(trace, slot, head, implicit_attention(trace, slot, head, 12)), o));
+          CHECK(near(read_of_tokens(trace, slot, head, 12), o));
         });
       }
     }

@@ -156,22 +156,30 @@ TEST_CASE("interference: by its definition, from the coefficients of every row, 
     if (!fate.read || fate.head > 0) return;
     const std::int64_t K = trace.K, V = trace.V;
     const SlotVisits& visits = trace.slots[static_cast<std::size_t>(fate.slot)];
-    // What the visits `in` left of the state after `token`, row by row.
+    const auto value = [&](std::size_t j, std::int64_t column) {
+      return visits.v[j * static_cast<std::size_t>(trace.H * V) + static_cast<std::size_t>(fate.head * V + column)];
+    };
+    // What the visits `in` left of the state after `token`, row by row; of a selective scan cell by cell.
     const auto state = [&](std::int64_t token, const auto& in) {
       std::vector<double> S(static_cast<std::size_t>(K * V));
-      for (std::int64_t r = 0; r < K; ++r) {
+      for (std::int64_t i = 0; trace.of_cells() && i < K * V; ++i) {
+        const std::vector<double> c = cell_provenance(trace, fate.slot, fate.head, i / V, i % V, visits.until(token));
+        for (std::size_t j = 0; j < c.size(); ++j) S[static_cast<std::size_t>(i)] += in(visits.token[j]) ? c[j] * value(j, i % V) : 0;
+      }
+      for (std::int64_t r = 0; !trace.of_cells() && r < K; ++r) {
         const Contributions c = row_provenance(trace, fate.slot, fate.head, r, token);
         for (std::size_t j = 0; j < c.token.size(); ++j) {
-          const float* v = visits.v.data() + (static_cast<std::int64_t>(j) * trace.H + fate.head) * V;
-          for (std::int64_t i = 0; i < V && in(c.token[j]); ++i) S[static_cast<std::size_t>(r * V + i)] += c.coefficient[j] * v[i];
+          for (std::int64_t i = 0; i < V && in(c.token[j]); ++i) S[static_cast<std::size_t>(r * V + i)] += c.coefficient[j] * value(j, i);
         }
       }
       return S;
     };
-    const auto product = [&](const std::vector<double>& A, const std::vector<double>& B) {  // ‖AᵀB‖_F
+    // ‖AᵀB‖_F; of a selective scan, whose channels are read each by itself, of its diagonal
+    const auto product = [&](const std::vector<double>& A, const std::vector<double>& B) {
       double squares = 0;
       for (std::int64_t i = 0; i < V; ++i) {
         for (std::int64_t l = 0; l < V; ++l) {
+          if (trace.of_cells() && l != i) continue;
           double sum = 0;
           for (std::int64_t r = 0; r < K; ++r) sum += A[static_cast<std::size_t>(r * V + i)] * B[static_cast<std::size_t>(r * V + l)];
           squares += sum * sum;

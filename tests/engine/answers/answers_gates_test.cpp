@@ -14,13 +14,19 @@ namespace {
 
 constexpr std::int64_t kTokens = 37;
 
-/// log α of a channel at every token of the run: 0 where the token does not visit the slot.
+/// Channels of log α that a head has: of a selective scan its states.
+std::int64_t decay_width(const MemoryTrace& trace) { return trace.of_cells() ? trace.K : trace.decay_width; }
+
+/// log α of a channel at every token of the run: 0 where the token does not visit the slot; of a selective scan the mean of a row.
 std::vector<double> log_alpha(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t channel) {
   const SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
   std::vector<double> result(kTokens);
   for (std::int64_t i = 0; i < visits.count(); ++i) {
+    double& log_decay = result[static_cast<std::size_t>(visits.token[static_cast<std::size_t>(i)])];
     const std::int64_t at = (i * trace.H + head) * trace.decay_width + channel;
-    result[static_cast<std::size_t>(visits.token[static_cast<std::size_t>(i)])] += visits.log_decay[static_cast<std::size_t>(at)];
+    if (!trace.of_cells()) log_decay += visits.log_decay[static_cast<std::size_t>(at)];
+    for (std::int64_t c = 0; trace.of_cells() && c < trace.V; ++c)
+      log_decay += trace.log_decay_of_cell(visits, i, head, channel, c) / static_cast<double>(trace.V);
   }
   return result;
 }
@@ -51,7 +57,7 @@ Measured measured(const std::vector<double>& log_alpha) {
 void check_decay(Evidence& evidence, std::int64_t layer, const MemoryTrace& trace, std::int64_t slot, std::int64_t head) {
   const Decay decay = answer(DecayQuestion{layer, slot, head, 5, 30}, evidence);
   const bool heads = decay.axis == Decay::Axis::heads;
-  REQUIRE(decay.channels == (trace.decay_width == 1 ? trace.H : trace.decay_width));
+  REQUIRE(decay.channels == (decay_width(trace) == 1 ? trace.H : decay_width(trace)));
   CHECK(decay.measured == kTokens);
   REQUIRE(static_cast<std::int64_t>(decay.log_sum.size()) == std::ssize(decay.token) * decay.channels);
   for (const std::int32_t token : decay.token) CHECK((token >= 5 && token < 30));
@@ -86,7 +92,7 @@ TEST_CASE("answers: decay of every slot is what its definition says, in every fa
     SmallEvidence run(small.config, kTokens);
     for (std::int64_t layer = 0; layer < run.model->layers(); ++layer) {
       const std::vector<MemoryTrace>& traces = run.evidence.traces(layer);
-      if (traces.empty() || traces[0].decay_width == 0) {
+      if (traces.empty() || decay_width(traces[0]) == 0) {
         const Decay decay = answer(DecayQuestion{layer, 0, 0, 0, kTokens}, run.evidence);
         CHECK(decay.axis == Decay::Axis::none);
         CHECK(decay.token.empty());

@@ -45,6 +45,8 @@ TEST_CASE("hybrids: what a config of one may not say is refused by name") {
   refused(deepseek_config({{"scoring_func", "softmax"}}), "\"scoring_func\" is \"softmax\"");
   refused(deepseek_config({{"qk_rope_head_dim", 7}}), "RoPE turns channels in pairs");
   refused(olmo_config({{"surprise", 1}}), "\"surprise\" is 1");
+  refused(jamba_config({{"attn_layer_offset", 2}}), "\"attn_layer_offset\" is 2");
+  refused(jamba_config({{"num_experts_per_tok", 5}}), "\"num_experts_per_tok\" is 5");
 }
 
 TEST_CASE("hybrids: the names of files saved again are read as those of the releases") {
@@ -70,6 +72,34 @@ TEST_CASE("hybrids: a missing head is the embedding, whatever the config says") 
   Editable tied(mamba_hybrid_config("bamba"));
   tied.erase("lm_head.weight");
   CHECK(tied.model()->plan().tied);
+}
+
+TEST_CASE("hybrids: Jamba's attention and experts come at their periods") {
+  // a layer of attention: A, of Mamba: M; in small letters without experts
+  const auto layers = [](const json& changes = json::object()) {
+    std::string letters;
+    for (const LayerPlan& layer : plan_model(Config(jamba_config(changes))).layers) {
+      const bool attends = layer.mixer == "transformer", chooses = layer.ffn == FfnKind::experts;
+      letters += attends ? (chooses ? 'A' : 'a') : (chooses ? 'M' : 'm');
+    }
+    return letters;
+  };
+  CHECK(layers() == "mAmA");
+  CHECK(layers({{"attn_layer_period", 3}, {"attn_layer_offset", 2}, {"expert_layer_period", 1}, {"expert_layer_offset", 0}}) == "MMAM");
+  CHECK(layers({{"attn_layer_period", nullptr}, {"attn_layer_offset", nullptr}, {"num_hidden_layers", 6}}) == "mMmMaM");
+  CHECK(layers({{"num_experts", 1}}) == "mama");
+}
+
+TEST_CASE("hybrids: the rank of Mamba's steps and its head follow from either layout's keys") {
+  const auto plan = [](const json& changes = json::object()) { return plan_model(Config(small_config("mamba", changes))); };
+  const auto rank = [&](const json& changes) { return plan(changes).layers[0].config.integer("time_step_rank"); };
+  CHECK(rank({{"hidden_size", 60}}) == 4);
+  CHECK(rank({{"hidden_size", 66}, {"time_step_rank", "auto"}}) == 5);
+  CHECK(rank({{"time_step_rank", 7}}) == 7);
+  CHECK(rank({{"dt_rank", 3}}) == 3);
+  CHECK(plan().tied);
+  CHECK_FALSE(plan({{"norm_eps", 1e-5}}).tied);
+  CHECK(plan({{"norm_eps", 1e-3}}).norm_eps == 1e-3F);
 }
 
 TEST_CASE("hybrids: a layer of experts alone has no mixer and no memory") {

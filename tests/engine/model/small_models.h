@@ -26,7 +26,7 @@ inline json with(json config, const json& changes) {
 
 inline json small_config(const std::string& model_type, const json& changes = json::object()) {
   json config{{"model_type", model_type}, {"vocab_size", 97}, {"hidden_size", 64}, {"num_hidden_layers", 2}};
-  if (model_type != "mamba2") config.update({{"intermediate_size", 24}, {"num_heads", 4}});
+  if (!model_type.ends_with("mamba") && model_type != "mamba2") config.update({{"intermediate_size", 24}, {"num_heads", 4}});
   return with(config, changes);
 }
 
@@ -133,6 +133,14 @@ inline json lfm2_config(const std::string& model_type, const json& changes = jso
   return with(config, with(model_type == "lfm2_moe" ? experts : json{{"block_multiple_of", 8}}, changes));
 }
 
+/// The first layer is Mamba-1 with an MLP, the second attention with experts, and so on.
+inline json jamba_config(const json& changes = json::object()) {
+  const json config{{"model_type", "jamba"},   {"vocab_size", 97},         {"hidden_size", 64},        {"num_hidden_layers", 4},
+                    {"intermediate_size", 24}, {"num_attention_heads", 4}, {"num_key_value_heads", 2}, {"attn_layer_period", 2},
+                    {"attn_layer_offset", 1},  {"num_experts", 4},         {"mamba_d_state", 8}};
+  return with(config, changes);
+}
+
 struct SmallModel {
   std::string name;
   json config;
@@ -237,6 +245,11 @@ inline std::vector<SmallModel> small_models() {
                                                                         {"rmsnorm", false},
                                                                         {"dt_limit", {0.2, 0.8}}})},
       {"mamba2 norm before gate", small_config("mamba2", {{"head_dim", 16}, {"state_size", 16}, {"norm_before_gate", true}})},
+      {"mamba", small_config("mamba", {{"state_size", 8}})},
+      {"mamba, 60 channels, biases, one of the convolution less",
+       small_config("mamba", {{"hidden_size", 60}, {"expand", 1}, {"use_bias", true}, {"use_conv_bias", false}, {"time_step_rank", 3}})},
+      {"falcon_mamba", small_config("falcon_mamba", {{"state_size", 12}})},
+      {"jamba", jamba_config()},
       {"sse gla", sse_config("gla")},
       {"sse gla n4k2, conv", sse_config("gla", {{"num_writer", 2}, {"num_reader", 2}, {"use_short_conv", true}, {"conv_bias", true}})},
       {"sse gla, 12 channels, softmax",

@@ -168,6 +168,20 @@ TEST_CASE("dump: a mixer's second memory has a place of its own") {
   H5Fclose(file);
 }
 
+TEST_CASE("dump: a state's axes are called what the family calls them") {
+  const TemporaryFolder folder;
+  const auto axes_of = [&](const json& config, const char* name) {
+    Dumped run(config);
+    run.dump.write(folder / name, run.ids, false);
+    const hid_t file = H5Fopen((folder / name).c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+    const std::string axes = text_attribute(file, "/state/1/20", "axes");
+    H5Fclose(file);
+    return axes;
+  };
+  CHECK(axes_of(small_config("gla"), "gla.h5") == "[segment, head, key row, value column]");
+  CHECK(axes_of(small_config("mamba"), "mamba.h5") == "[segment, head, state, channel]");
+}
+
 TEST_CASE("dump: a file that is there is replaced only if asked, and no folder is invented") {
   Dumped run(small_config("gla"));
   const TemporaryFolder folder;
