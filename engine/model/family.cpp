@@ -124,8 +124,6 @@ std::vector<StoredTensor> regular_tensors(const Checkpoint& checkpoint, Plan& pl
   for (StoredTensor& tensor : tensors) {
     const auto other = plan.other_names.find(tensor.name);
     if (other != plan.other_names.end()) tensor.name = other->second;
-  }
-  for (StoredTensor& tensor : tensors) {
     // Kimi Linear's files hold it as [1, 1, H, 1].
     const bool spread = tensor.name.ends_with(".A_log") && tensor.shape.size() == 4 && tensor.size() == tensor.shape[2];
     if (spread) tensor.shape = {tensor.shape[2]};

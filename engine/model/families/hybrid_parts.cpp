@@ -90,7 +90,8 @@ Plan hybrid_plan(const Config& config, const std::string& family, const std::str
   return plan;
 }
 
-std::vector<std::string> layer_kinds(const Config& config, std::string_view key, std::initializer_list<std::string_view> allowed) {
+std::vector<std::string> layer_kinds(const Config& config, std::string_view key, std::initializer_list<std::string_view> allowed,
+                                     std::optional<std::int64_t> layers) {
   std::vector<std::string> kinds = config.texts(key);
   for (std::string& kind : kinds) {
     if (kind == "mamba") kind = "linear_attention";
@@ -98,6 +99,8 @@ std::vector<std::string> layer_kinds(const Config& config, std::string_view key,
     if (std::ranges::find(allowed, kind) == allowed.end())
       throw Error(fmt::format("config: \"{}\" holds {}, expected {}", key, shown(kind), fmt::join(allowed, " or ")));
   }
+  if (layers && !kinds.empty() && std::ssize(kinds) != *layers)
+    throw Error(fmt::format("config: \"{}\" has {} entries, the model {} layers", key, kinds.size(), *layers));
   return kinds;
 }
 
@@ -109,6 +112,8 @@ std::vector<bool> listed_layers(const Config& config, std::string_view key, std:
   }
   return listed;
 }
+
+MlpPlan with_numbered_names(std::int64_t width) { return {.width = width, .gate = "w1", .up = "w3", .down = "w2"}; }
 
 ExpertsPlan grouped_experts(const Config& config, const ExpertKeys& keys) {
   ExpertsPlan plan{.count = config.integer(keys.count, keys.default_count, 1, 1'000'000)};

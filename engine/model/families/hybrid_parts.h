@@ -1,6 +1,8 @@
 // What the plans of hybrids from Transformers have in common: how a model and its layers are read from their keys (spec §19.1, §19.2).
 #pragma once
 
+#include <optional>
+
 #include "engine/model/families/families.h"
 
 namespace statescope {
@@ -24,10 +26,15 @@ Plan hybrid_plan(const Config& config, const std::string& family, const std::str
                  double default_eps);
 
 /// One of `allowed` for each layer: the list under `key`, whose old words are read as today's ("mamba" and "attention" as
-/// "linear_attention" and "full_attention"). Throws Error. Empty: there is no such list.
-std::vector<std::string> layer_kinds(const Config& config, std::string_view key, std::initializer_list<std::string_view> allowed);
+/// "linear_attention" and "full_attention"). Throws Error, also where they are not
+/// as many as `layers`. Empty: there is no such list.
+std::vector<std::string> layer_kinds(const Config& config, std::string_view key, std::initializer_list<std::string_view> allowed,
+                                     std::optional<std::int64_t> layers = {});
 /// For each layer whether `key` lists its number. Throws Error.
 std::vector<bool> listed_layers(const Config& config, std::string_view key, std::int64_t layers);
+
+/// An MLP whose matrices are called w1 (the gate), w3 (up) and w2 (down).
+MlpPlan with_numbered_names(std::int64_t width);
 
 /// Names of a family's keys for experts whose scores are σ of the router's, chosen with a bias out of the best groups.
 struct ExpertKeys {

@@ -38,10 +38,8 @@ Config latent_layer(const Config& config) {
 /// For each layer whether it attends. Released files count layers from 1, in two lists that share them all out.
 std::vector<bool> full_layers(const Config& config, const Config& linear, std::int64_t layers) {
   std::vector<bool> full;
-  const std::vector<std::string> kinds = layer_kinds(config, "layer_types", {"linear_attention", "full_attention"});
+  const std::vector<std::string> kinds = layer_kinds(config, "layer_types", {"linear_attention", "full_attention"}, layers);
   for (const std::string& kind : kinds) full.push_back(kind == "full_attention");
-  if (!kinds.empty() && std::ssize(kinds) != layers)
-    throw Error(fmt::format("config: \"layer_types\" has {} entries, the model {} layers", kinds.size(), layers));
   if (!full.empty()) return full;
   if (!linear.has("full_attn_layers") && !linear.has("kda_layers")) {
     for (std::int64_t i = 0; i < layers; ++i) full.push_back(i > 0 && i % 4 == 0);
@@ -63,8 +61,6 @@ std::vector<bool> full_layers(const Config& config, const Config& linear, std::i
   return full;
 }
 
-MlpPlan with_names(std::int64_t width) { return {.width = width, .gate = "w1", .up = "w3", .down = "w2"}; }
-
 /// The key with the number of experts; neither is there where all layers are dense.
 std::string_view key_of_experts(const Config& config) { return config.has("num_experts") ? "num_experts" : "num_local_experts"; }
 
@@ -79,7 +75,7 @@ ExpertsPlan experts_of(const Config& config) {
                                               .default_chosen = 8});
   config.text("moe_router_activation_func", "sigmoid", {"sigmoid"});
   const std::int64_t width = config.integer("moe_intermediate_size");
-  plan.expert = with_names(width);
+  plan.expert = with_numbered_names(width);
   plan.shared_expert.width = width * either(config, config, "num_shared_experts", "n_shared_experts", 1);
   return plan;
 }
@@ -87,14 +83,8 @@ ExpertsPlan experts_of(const Config& config) {
 /// For each layer whether it has experts.
 std::vector<bool> expert_layers(const Config& config, std::int64_t layers) {
   std::vector<bool> experts;
-  const std::vector<std::string> kinds = config.texts("mlp_layer_types");
-  if (!kinds.empty() && std::ssize(kinds) != layers)
-    throw Error(fmt::format("config: \"mlp_layer_types\" has {} entries, the model {} layers", kinds.size(), layers));
-  for (const std::string& kind : kinds) {
-    if (kind != "dense" && kind != "sparse")
-      throw Error(fmt::format("config: \"mlp_layer_types\" holds {}, expected dense or sparse", shown(kind)));
-    experts.push_back(kind == "sparse");
-  }
+  const std::vector<std::string> kinds = layer_kinds(config, "mlp_layer_types", {"dense", "sparse"}, layers);
+  for (const std::string& kind : kinds) experts.push_back(kind == "sparse");
   const std::int64_t first = config.integer("first_k_dense_replace", 1, 0), every = config.integer("moe_layer_freq", 1);
   for (std::int64_t i = 0; kinds.empty() && i < layers; ++i) experts.push_back(i >= first && i % every == 0);
   return experts;

@@ -17,12 +17,10 @@ std::int64_t mlp_width(const Config& config, bool moe) {
   return (adjusted + multiple - 1) / multiple * multiple;
 }
 
-MlpPlan with_names(std::int64_t width) { return {.width = width, .gate = "w1", .up = "w3", .down = "w2"}; }
-
 ExpertsPlan experts_of(const Config& config) {
   ExpertsPlan plan{.count = config.integer("num_experts", 32, 1, 1'000'000)};
   plan.chosen = config.integer("num_experts_per_tok", 4, 1, plan.count);
-  plan.expert = with_names(config.integer("moe_intermediate_size"));
+  plan.expert = with_numbered_names(config.integer("moe_intermediate_size"));
   plan.sigmoid = true;
   if (config.boolean("use_expert_bias", true)) plan.correction = "expert_bias";
   plan.renormalise = config.boolean("norm_topk_prob", true);
@@ -32,10 +30,8 @@ ExpertsPlan experts_of(const Config& config) {
 }
 
 std::vector<bool> full_layers(const Config& config, std::int64_t layers) {
-  const std::vector<std::string> kinds = layer_kinds(config, "layer_types", {"conv", "full_attention"});
+  const std::vector<std::string> kinds = layer_kinds(config, "layer_types", {"conv", "full_attention"}, layers);
   if (kinds.empty()) return listed_layers(config, "full_attn_idxs", layers);
-  if (std::ssize(kinds) != layers)
-    throw Error(fmt::format("config: \"layer_types\" has {} entries, the model {} layers", kinds.size(), layers));
   std::vector<bool> full;
   for (const std::string& kind : kinds) full.push_back(kind == "full_attention");
   return full;
@@ -57,7 +53,7 @@ Plan plan_lfm2(const Config& config, const std::string& family) {
   const std::int64_t layers = config.integer("num_hidden_layers", {}, 1, kMaxLayers);
   const std::int64_t dense = moe ? config.integer("num_dense_layers", 2, 0) : layers;
   const std::vector<bool> full = full_layers(config, layers);
-  const MlpPlan mlp = dense > 0 ? with_names(mlp_width(config, moe)) : MlpPlan{};
+  const MlpPlan mlp = dense > 0 ? with_numbered_names(mlp_width(config, moe)) : MlpPlan{};
   const auto experts = dense < layers ? std::make_shared<const ExpertsPlan>(experts_of(config)) : nullptr;
   for (std::int64_t i = 0; i < layers; ++i) {
     const bool is_full = full[static_cast<std::size_t>(i)];

@@ -94,10 +94,8 @@ Plan plan_granite_hybrid(const Config& config, const std::string& family) {
   plan.residual_factor = factor_of(config, "residual_multiplier");
   plan.logits_factor = 1 / static_cast<float>(config.positive("logits_scaling", 1));
   const std::int64_t layers = layer_count(config), experts = config.integer("num_local_experts", 0, 0, 1'000'000);
-  std::vector<std::string> kinds = layer_kinds(config, "layer_types", {"linear_attention", "full_attention"});
+  std::vector<std::string> kinds = layer_kinds(config, "layer_types", {"linear_attention", "full_attention"}, layers);
   if (kinds.empty()) kinds.assign(static_cast<std::size_t>(layers), "linear_attention");
-  if (std::ssize(kinds) != layers)
-    throw Error(fmt::format("config: \"layer_types\" has {} entries, the model {} layers", kinds.size(), layers));
   const bool any_mamba = std::ranges::find(kinds, "linear_attention") != kinds.end();
   const Config mamba = any_mamba ? mamba2_layer(config, kKeys) : config;
   Config softmax = softmax_layer(config).with("scale", config.number("attention_multiplier", 1));

@@ -48,9 +48,7 @@ Plan plan_olmo_hybrid(const Config& config, const std::string& family) {
   const Config delta = delta_layer(config), softmax = attention_layer(config);
   note_positions(plan, softmax);
   const std::int64_t layers = config.integer("num_hidden_layers", {}, 1, kMaxLayers);
-  const std::vector<std::string> kinds = layer_kinds(config, "layer_types", {"linear_attention", "full_attention"});
-  if (!kinds.empty() && std::ssize(kinds) != layers)
-    throw Error(fmt::format("config: \"layer_types\" has {} entries, the model {} layers", kinds.size(), layers));
+  const std::vector<std::string> kinds = layer_kinds(config, "layer_types", {"linear_attention", "full_attention"}, layers);
   for (std::int64_t i = 0; i < layers; ++i) {
     const bool full = kinds.empty() ? i % 4 == 3 : kinds[static_cast<std::size_t>(i)] == "full_attention";
     const std::string prefix = fmt::format("model.layers.{}.", i);
