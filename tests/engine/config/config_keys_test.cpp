@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "tests/engine/checkpoint/checkpoint_files.h"
+#include "tests/engine/config/complaint.h"
 #include "tests/engine/model/golden.h"
 #include "tests/engine/model/small_models.h"
 
@@ -11,16 +12,6 @@ namespace statescope::test::config_keys_test {
 namespace {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
-
-/// "" where a model of this config may be planned.
-std::string complaint(const json& config) {
-  try {
-    plan_model(Config(config));
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 /// One small config of each family of flash-linear-attention and of Qwen's.
 std::vector<json> plain_families() {

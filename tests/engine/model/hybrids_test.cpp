@@ -1,23 +1,10 @@
 // The plans of hybrids: what their configs may say, and other names of the same tensors.
 #include "engine/error.h"
 #include "tests/catch.h"
+#include "tests/engine/config/complaint.h"
 #include "tests/engine/model/small_models.h"
 
 namespace statescope::test::hybrids_test {
-namespace {
-
-/// "" where a model of this config may be planned.
-std::string complaint(const json& config) {
-  try {
-    plan_model(Config(config));
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-}  // namespace
-
 TEST_CASE("hybrids: what a config of one may not say is refused by name") {
   const auto refused = [](const json& config, const std::string& part) {
     const std::string text = complaint(config);
