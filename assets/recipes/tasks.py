@@ -278,17 +278,25 @@ class ProseNeedles:
         self.stop = place(b". ")
         self.pool = torch.tensor(list(pool), device=device)
 
+    def named(self, draws, keys, queries):
+        """Begin and length of each key's name [B, keys], and the keys that are asked [B, queries]"""
+        which = draws.order(len(self.names), 0)[:, :keys]
+        return *self.names[which].unbind(-1), draws.order(keys, 3)[:, :queries]
+
+    def filler(self, draws, length, keys, queries, characters=4):
+        """How many bytes of the haystack each example has [B]; below 0 where needles and questions do not fit."""
+        _, name_length, asked = self.named(draws, keys, queries)
+        needles = name_length + sum(length for _, length in self.needle) + characters
+        questions = (len(self.question) - 1) * pick(name_length, asked) + sum(length for _, length in self.question) + characters
+        return length - needles.sum(1) - questions.sum(1) - 2 * (queries - 1)
+
     def __call__(self, draws, length, keys=1, queries=1, characters=4, depth_percent=None):
         """One value of `characters` digits a key; `length` bytes an example."""
         device, B, T = self.device, draws.count, length
-        which = draws.order(len(self.names), 0)[:, :keys]
-        name, name_length = self.names[which].unbind(-1)
+        name, name_length, asked = self.named(draws, keys, queries)
         index = torch.arange(keys, device=device)[:, None] * 64 + torch.arange(characters, device=device)
         digits = self.digits + draws.below(10, 1, index)
-        asked = draws.order(keys, 3)[:, :queries]
-        needle_length = name_length + sum(length for _, length in self.needle) + characters
-        question_length = (len(self.question) - 1) * pick(name_length, asked) + sum(length for _, length in self.question) + characters
-        F = T - needle_length.sum(1) - question_length.sum(1) - 2 * (queries - 1)
+        F = self.filler(draws, T, keys, queries, characters)
         if int(F.min()) < 0:
             raise ValueError(f"{keys} needles and {queries} questions do not fit into {T} bytes")
 

@@ -157,6 +157,15 @@ class Splits(unittest.TestCase):
         self.assertEqual([scored[at:at + width] for at in shared], [])
         self.assertGreater(len(scored), len(trained) // 12)
 
+    def test_training_asks_less_where_names_are_long(self):
+        """Of seed 3 one example among the first 118,784 with three needles does not hold three questions in 256 bytes."""
+        recipe = train.RECIPES["prose"]
+        batches = train.Tasks("prose", recipe, 3, "cpu")
+        for block, questions in ((27, 3), (28, 2)):
+            batches.next_example = block * train.Tasks.BLOCK * (recipe.tokens // 256)
+            is_answer = batches.block(train.Phase(256, 0, (3,)), train.Tasks.BLOCK)[2]
+            self.assertTrue(bool((is_answer.sum(-1) == 4 * questions).all()))
+
 
 # ---- the memories: chunks against a loop over the tokens --------------------------------------------------------------------------------
 

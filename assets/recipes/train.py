@@ -109,6 +109,8 @@ class Tasks:
         elif self.task == "mqar":
             batch = tasks.recall(draws, phase.length, pairs=keys)
         else:
+            while queries > 1 and int(self.text.filler(draws, phase.length, keys, queries).min()) < 0:
+                queries -= 1  # long names
             batch = self.text(draws, phase.length, keys=keys, queries=queries)
         return [x.unflatten(0, (steps, -1)) for x in (batch.ids, batch.labels(), batch.answer >= 0)]
 

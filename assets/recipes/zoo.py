@@ -135,14 +135,19 @@ def jobs(tasks, seeds):
     slow = ["sse-gla-n16k4", "mom", "sse-gla-n8k2", "sse-gla-n8k1", "sse-gdn-n4k1", "mamba2", "sse-gla-n4k1", "sse-gla-n4k2", "sse-h-n4k1"]
     families = slow + [family for family in FAMILIES if family not in slow]
     if "prose" in tasks:
-        yield from (("prose", family, [], f"prose-{family}") for family in ("sse-gla-n4k1", "gla"))
+        for family in ("sse-gla-n4k1", "gla"):
+            yield from (("prose", family, ["--seed", str(seed)], named("prose", family, seed)) for seed in seeds[:3])
     if "niah" in tasks:
         yield "niah", "sse-gla-n4k1", ["--recipe", "balance=0"], "niah-sse-gla-n4k1-collapsed"
     for task in ("niah", "mqar"):
         for family in families:
             for seed in (seeds if family in ON_ALL_SEEDS else seeds[:3]) if task in tasks else []:
                 trajectory = ["--trajectory", "6"] if family in WITH_TRAJECTORY else []
-                yield task, family, ["--seed", str(seed), *trajectory], f"{task}-{family}" + (f"-seed{seed}" if seed != 1 else "")
+                yield task, family, ["--seed", str(seed), *trajectory], named(task, family, seed)
+
+
+def named(task, family, seed):
+    return f"{task}-{family}" + (f"-seed{seed}" if seed != 1 else "")
 
 
 # What `statescope eval` says of a cell besides: the settings of the task that the zoo leaves as they are.
