@@ -166,16 +166,20 @@ def as_eval_has_it(cell, task, training):
     return {"checkpoint": training, **settings, **results}
 
 
-def write_scores(zoo, task, place):
-    """PLACE/TASK.json: the scores of all trainings of the task in the zoo, as `statescope eval --json` lays them out, one cell a line"""
+def cells_of(zoo, task, family):
+    """The scores of all trainings of a family in the zoo, as `statescope eval --json` has them"""
     cells = []
-    for family in FAMILIES:
-        for folder in sorted(zoo.glob(f"{task}-{family}*")):
-            if match := re.fullmatch(rf"{task}-{family}(?:-seed(\d+))?", folder.name):
-                if folder.is_dir():
-                    cells += [as_eval_has_it(cell, task, f"{task}-{family}-seed{match[1] or 1}") for cell in scores_of(folder)]
+    for folder in sorted(zoo.glob(f"{task}-{family}*")):
+        if match := re.fullmatch(rf"{task}-{family}(?:-seed(\d+))?", folder.name):
+            if folder.is_dir():
+                cells += [as_eval_has_it(cell, task, f"{task}-{family}-seed{match[1] or 1}") for cell in scores_of(folder)]
+    return cells
+
+
+def write_scores(cells, file):
+    """One cell a line"""
     head, lines = '{"format": "statescope-scores", "version": 1, "split": "evaluation", "cells": [\n', ",\n".join(map(json.dumps, cells))
-    (place / f"{task}.json").write_text(head + lines + "\n]}\n")
+    file.write_text(head + lines + "\n]}\n")
 
 
 def main():
@@ -212,7 +216,7 @@ def main():
                       f"{all_jobs - len(waiting) - len(running)} of {all_jobs}", flush=True)
         time.sleep(1)
     for task in arguments.tasks:
-        write_scores(arguments.out, task, arguments.out)
+        write_scores([cell for family in FAMILIES for cell in cells_of(arguments.out, task, family)], arguments.out / f"{task}.json")
     return 1 if failed else 0
 
 
