@@ -24,7 +24,7 @@ LENGTHS = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072]
 REPEATS = 21
 LARGER_THAN_CACHES = 256 << 20
 COLUMNS = ["memory", "tokens", "operands", "theirs", "ours", "theirs alone", "ours alone", "our call returns"]
-KERNELS = {"decayed_outer_product": "chunk_gla", "gated_delta_rule": "chunk_gated_delta_rule"}
+KERNELS = {"decayed_outer_product": "chunk_gla", "gated_delta_rule": "chunk_gated_delta_rule", "gated_delta_rule_by_channel": "chunk_kda"}
 
 
 def fail(why):
@@ -41,9 +41,10 @@ def library():
     try:
         from fla.ops.gated_delta_rule import chunk_gated_delta_rule
         from fla.ops.gla import chunk_gla
+        from fla.ops.kda import chunk_kda
     except ImportError as error:
         fail(f"flash-linear-attention is missing ({error}): pip install flash-linear-attention")
-    return torch, {"chunk_gla": chunk_gla, "chunk_gated_delta_rule": chunk_gated_delta_rule}
+    return torch, {"chunk_gla": chunk_gla, "chunk_gated_delta_rule": chunk_gated_delta_rule, "chunk_kda": chunk_kda}
 
 
 def ours(bench, device, operands, lengths):
@@ -72,7 +73,8 @@ class Library:
         if name == "chunk_gla":
             return {"q": rows(), "k": unit(), "v": rows(), "g": -0.1 * torch.rand_like(rows())}
         per_head = lambda: torch.rand(1, length, HEADS, device=self.device)
-        return {"q": unit(), "k": unit(), "v": rows(), "g": -0.1 * per_head(), "beta": per_head().to(torch.bfloat16)}
+        decay = torch.rand(1, length, HEADS, WIDTH, device=self.device) if name == "chunk_kda" else per_head()
+        return {"q": unit(), "k": unit(), "v": rows(), "g": -0.1 * decay, "beta": per_head().to(torch.bfloat16)}
 
     def event_ms(self, work):
         begin, end = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))

@@ -131,13 +131,15 @@ Work decayed_outer_product_work(Backend& backend, Operands& operands, std::int64
   return [&backend, op] { backend.decayed_outer_product(op, C); };
 }
 
-template <std::int64_t H, std::int64_t K, std::int64_t V>
+enum class Decay { per_head, per_channel };
+
+template <std::int64_t H, std::int64_t K, std::int64_t V, Decay decay = Decay::per_head>
 Work gated_delta_rule_work(Backend& backend, Operands& operands, std::int64_t T, DType type) {
   GatedDeltaRule op;
   op.q = operands.uniform({T, H, K}, type, -1, 1, true);
   op.k = operands.uniform({T, H, K}, type, -1, 1, true);
   op.v = operands.uniform({T, H, V}, type, -1, 1);
-  op.log_decay = operands.uniform({T, H}, DType::f32, -0.1F, 0);
+  op.log_decay = operands.uniform(decay == Decay::per_head ? Shape{T, H} : Shape{T, H, K}, DType::f32, -0.1F, 0);
   op.beta = operands.uniform({T, H}, DType::f32, 0, 1);
   op.scale = 1 / std::sqrt(static_cast<float>(K));
   op.segments.cu_seqlens = operands.sequence(T);
@@ -145,6 +147,22 @@ Work gated_delta_rule_work(Backend& backend, Operands& operands, std::int64_t T,
   op.final_state = operands.empty({1, H, K, V});
   op.o = operands.empty({T, H, V}, type);
   return [&backend, op] { backend.gated_delta_rule(op, C); };
+}
+
+/// `channels` of Mamba, each with N states.
+template <std::int64_t channels, std::int64_t N>
+Work selective_scan_work(Backend& backend, Operands& operands, std::int64_t T, DType type) {
+  SelectiveScan op;
+  op.x = operands.uniform({T, 1, channels}, type, -1, 1);
+  op.dt = operands.uniform({T, 1, channels}, DType::f32, 0, 0.1F);
+  op.A = operands.uniform({1, N, channels}, DType::f32, -1, 0);
+  op.B = operands.uniform({T, 1, N}, DType::f32, -1, 1);
+  op.C = operands.uniform({T, 1, N}, DType::f32, -1, 1);
+  op.segments.cu_seqlens = operands.sequence(T);
+  op.initial_state = operands.uniform({1, 1, N, channels}, DType::f32, 0, 0);
+  op.final_state = operands.empty({1, 1, N, channels});
+  op.o = operands.empty({T, 1, channels}, type);
+  return [&backend, op] { backend.selective_scan(op); };
 }
 
 /// The shared state and one partition of N a token; on the delta rule, or on the decayed outer product.
@@ -172,6 +190,8 @@ const std::map<std::string, Prepare> kKernels{{"decayed_outer_product", decayed_
                                               {"decayed_outer_product_gla_1.3b", decayed_outer_product_work<4, 256, 512>},
                                               {"gated_delta_rule", gated_delta_rule_work<H, D, D>},
                                               {"gated_delta_rule_gdn_1.3b", gated_delta_rule_work<6, 256, 512>},
+                                              {"gated_delta_rule_by_channel", gated_delta_rule_work<H, D, D, Decay::per_channel>},
+                                              {"selective_scan_mamba_1.4b", selective_scan_work<4096, 16>},
                                               {"sparse_state_n4k1", sparse_state_work<4, false>},
                                               {"sparse_state_n64k1", sparse_state_work<64, false>},
                                               {"sparse_delta_rule_n4k1", sparse_state_work<4, true>}};
