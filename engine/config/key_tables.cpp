@@ -143,6 +143,10 @@ const KeyTable kConvolved{{computed, "", {"use_short_conv", "conv_size"}}};
 
 const KeyTable kTransformer{
     {computed, "", {"num_kv_heads", "head_dim", "qkv_bias", "attention_bias", "qk_norm", "window_size", "rope_theta"}}};
+const KeyTable kMoba{
+    {computed, "", {"num_kv_heads", "qkv_bias", "qk_norm", "rope_theta", "moba_chunk_size", "moba_topk", "use_output_gate"}},
+    {harmless, "which kernel does it, not what it does", {"use_flash_moba"}},
+    {fixed, "null", {"window_size", "attnres_block_size"}}};
 const KeyTable kLinearAttention{{computed, "", {"tie_feature_map_qk", "norm_q", "norm_k", "norm_feature_map", "performer_features"}}};
 const KeyTable kRetNet{{computed, "", {"use_output_gate", "sla"}},
                        {harmless, "never reaches the layer: the tensors tell", {"use_short_conv", "conv_size"}}};
@@ -422,6 +426,7 @@ const KeyTable kLinearOfKimi{{computed, "", {"kda_layers", "full_attn_layers", "
 const std::map<std::string_view, std::vector<const KeyTable*>>& key_tables() {
   static const std::map<std::string_view, std::vector<const KeyTable*>> all{
       {"transformer", {&kTransformer, &kFla, &kGeneral, &kWellKnown}},
+      {"moba", {&kMoba, &kFla, &kGeneral, &kWellKnown}},
       {"linear_attn", {&kLinearAttention, &kExpanded, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
       {"retnet", {&kRetNet, &kExpanded, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
       {"gla", {&kGla, &kExpanded, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},

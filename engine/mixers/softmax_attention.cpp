@@ -9,7 +9,7 @@
 
 namespace statescope {
 
-SoftmaxAttentionMixer::SoftmaxAttentionMixer(const MixerBuild& build) {
+AttentionHeads::AttentionHeads(const MixerBuild& build) {
   const Config& config = build.config;
   hidden_ = config.integer("hidden_size");
   heads_ = config.integer("num_heads", 32);
@@ -22,7 +22,6 @@ SoftmaxAttentionMixer::SoftmaxAttentionMixer(const MixerBuild& build) {
   q_proj_ = Linear(build.weights, "q_proj", heads_ * head_dim_, hidden_, bias);
   k_proj_ = Linear(build.weights, "k_proj", kv_heads_ * head_dim_, hidden_, bias);
   v_proj_ = Linear(build.weights, "v_proj", kv_heads_ * head_dim_, hidden_, bias);
-  o_proj_ = Linear(build.weights, config.text("o_proj", "o_proj"), hidden_, heads_ * head_dim_, config.boolean("o_bias", false));
   read_norms(build);
   read_factors(config);
   if (positions) {
@@ -33,7 +32,7 @@ SoftmaxAttentionMixer::SoftmaxAttentionMixer(const MixerBuild& build) {
   moba_topk_ = config.integer("moba_topk", 0, 0, 4096);
 }
 
-void SoftmaxAttentionMixer::read_norms(const MixerBuild& build) {
+void AttentionHeads::read_norms(const MixerBuild& build) {
   const Config& config = build.config;
   // FLA's layer keeps its own 1e-5 here; the other families pass theirs on (spec §1.2, §4.8).
   qk_norm_eps_ = static_cast<float>(config.not_negative("qk_norm_eps", 1e-5));
@@ -44,20 +43,20 @@ void SoftmaxAttentionMixer::read_norms(const MixerBuild& build) {
 }
 
 /// Scores are d^{-1/2} q·k whatever scale a config has: q carries the rest, and is shown with it.
-void SoftmaxAttentionMixer::read_factors(const Config& config) {
+void AttentionHeads::read_factors(const Config& config) {
   in_factor_ = static_cast<float>(config.number("in_factor", 1));
   key_factor_ = static_cast<float>(config.number("key_factor", 1));
   if (config.has("scale")) query_factor_ = static_cast<float>(config.number("scale") * std::sqrt(static_cast<double>(head_dim_)));
 }
 
-MixerLayout SoftmaxAttentionMixer::layout() const {
+MixerLayout AttentionHeads::layout() const {
   MixerLayout layout;
   layout.kv_heads = kv_heads_;
   layout.key_dim = layout.value_dim = head_dim_;
   return layout;
 }
 
-void SoftmaxAttentionMixer::describe(Program& p) const {
+Value AttentionHeads::operator()(Program& p) const {
   const auto times = [&](float factor, Value z) { return factor == 1 ? z : p.apply(program::Times{factor}, z); };
   const Value x = scaled_input(p, in_factor_, hidden_);
   const auto heads = [&](const Linear& linear, std::int64_t count) {
@@ -81,16 +80,26 @@ void SoftmaxAttentionMixer::describe(Program& p) const {
       .q = q, .scale = inverse_sqrt(head_dim_), .window = window_, .block_size = moba_chunk_size_, .topk = moba_topk_};
   const auto [o, selected] = p.attend(attention, heads_, head_dim_);
   if (selected) p.show("moba_selected", selected);
-  p.result = o_proj_(p, p.show("readout", p.with_axes(o, {heads_ * head_dim_})));
+  return o;
 }
 
 /// Each head by itself, or all of a token together, as the weight is long.
-Value SoftmaxAttentionMixer::normed(Program& p, Value heads, ConstTensor weight) const {
+Value AttentionHeads::normed(Program& p, Value heads, ConstTensor weight) const {
   if (!weight) return heads;
   const program::RmsNorm norm{.weight = weight, .group = weight.rows(), .eps = qk_norm_eps_};
   if (weight.rows() == head_dim_) return p.apply(norm, heads);
   const Shape axes = p[heads].axes;
   return p.with_axes(p.apply(norm, p.with_axes(heads, {p.width(heads)})), axes);
+}
+
+SoftmaxAttentionMixer::SoftmaxAttentionMixer(const MixerBuild& build) : heads_(build) {
+  const Config& config = build.config;
+  o_proj_ = Linear(build.weights, config.text("o_proj", "o_proj"), config.integer("hidden_size"), heads_.value_dim(),
+                   config.boolean("o_bias", false));
+}
+
+void SoftmaxAttentionMixer::describe(Program& p) const {
+  p.result = o_proj_(p, p.show("readout", p.with_axes(heads_(p), {heads_.value_dim()})));
 }
 
 std::unique_ptr<Mixer> make_softmax_attention(const MixerBuild& build) { return std::make_unique<SoftmaxAttentionMixer>(build); }

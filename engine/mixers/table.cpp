@@ -18,9 +18,10 @@ constexpr std::string_view kSelectiveScan = "selective scan";
 constexpr std::string_view kAttention = "softmax attention";
 constexpr std::string_view kConvolution = "short convolution";
 
-const std::array<MixerRow, 22>& rows() {
-  static const std::array<MixerRow, 22> table{{
+const std::array<MixerRow, 23>& rows() {
+  static const std::array<MixerRow, 23> table{{
       {"transformer", kAttention, {"q", "k", "v", "moba_selected", "readout"}, make_softmax_attention},
+      {"moba", kAttention, {"q", "k", "v", "moba_selected", "output_gate", "readout"}, make_moba},
       {"linear_attn", kOuterProduct, {"q", "k", "v", "readout"}, make_linear_attention},
       {"retnet",
        kOuterProduct,
@@ -83,8 +84,8 @@ constexpr std::array<ChannelRow, 23> kChannels{{
     {"read_gate_effective", "[1]", "1",
      "‖y₁ − y‖ / ‖y‖, y the mixer's output and y₁ the same with G^Q = 1: what the read gate does behind the norm (spec §6, A13)"},
     {"output_gate", "[heads]", "1",
-     "mean over the head's channels of silu(g_t), g the output gate; Qwen attention: of σ(g_t) (spec §12.10)"},
-    {"moba_selected", "[heads, topk − 1]", "index", "past blocks that a query attends to, −1 where fewer exist (spec §4.8)"},
+     "mean over the head's channels of silu(g_t), g the output gate; Qwen attention, MoBA: of σ(g_t) (spec §12.10)"},
+    {"moba_selected", "[heads, topk − 1]", "index", "past blocks that a query attends to, −1 where fewer exist (spec §4.8, §18.4)"},
     {"readout", "[H·V]", "1", "what was read, after norm and gate, before o_proj (spec §1.3)"},
     {"attention_readout", "[H·V]", "1", "of a layer with two branches, what its attention read, before o_proj (spec §19.5)"},
     {"written", "[D]", "1", "B ⊙ u, the gated input that a short convolution keeps (spec §19.10)"},

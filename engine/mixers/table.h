@@ -6,6 +6,7 @@
 namespace statescope {
 
 std::unique_ptr<Mixer> make_softmax_attention(const MixerBuild& build);
+std::unique_ptr<Mixer> make_moba(const MixerBuild& build);
 std::unique_ptr<Mixer> make_linear_attention(const MixerBuild& build);
 std::unique_ptr<Mixer> make_retnet(const MixerBuild& build);
 std::unique_ptr<Mixer> make_gla(const MixerBuild& build);

@@ -35,6 +35,7 @@ constexpr FamilyRow kFamilies[] = {
     {"mom", plan_fla},
     {"sse", plan_fla},
     {"sse_swa_moba", plan_fla},
+    {"moba", plan_fla},
     {"gated_deltaproduct", plan_fla},
     {"comba", plan_fla},
     {"hgrn2", plan_fla},

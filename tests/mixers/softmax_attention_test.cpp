@@ -17,4 +17,15 @@ TEST_CASE("softmax attention: a token outside the window is forgotten, the last 
   }
 }
 
+TEST_CASE("softmax attention: MoBA that may choose every block sees every token (spec §18.4)") {
+  const auto read = [](std::int64_t block, std::int64_t topk) {
+    MixerRig rig(Editable(small_config("moba", {{"moba_chunk_size", block}, {"moba_topk", topk}})));
+    return rig.read(rig.some_input(50)).y;
+  };
+  const std::vector<float> all = read(64, 4);
+  CHECK(difference(read(7, 8), all) < 1e-5);
+  CHECK(difference(read(7, 1), all) < 1e-5);
+  CHECK(difference(read(7, 3), all) > 1e-2);
+}
+
 }  // namespace statescope::test::softmax_attention_test

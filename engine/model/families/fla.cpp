@@ -72,6 +72,11 @@ void plan_hybrid(const Config& config, Plan& plan) {
   }
 }
 
+/// MoBA's sizes, said where the config leaves them out (spec §18.4).
+Config with_moba_sizes(const Config& config) {
+  return config.with("moba_chunk_size", config.integer("moba_chunk_size", 256)).with("moba_topk", config.integer("moba_topk", 4, 1, 4096));
+}
+
 /// full_layers: softmax; the other listed ones: MoBA; all others: SSE beside a sliding window (spec §4.8).
 void plan_sse_swa_moba(const Config& config, Plan& plan) {
   const auto layers = static_cast<std::int64_t>(plan.layers.size());
@@ -125,6 +130,8 @@ Plan plan_fla(const Config& stored, const std::string& family) {
   }
   if (family == "sse_swa_moba") {
     plan_sse_swa_moba(config, plan);
+  } else if (family == "moba") {
+    for (LayerPlan& layer : plan.layers) layer.config = with_moba_sizes(config);
   } else {
     plan_hybrid(config, plan);
   }

@@ -17,7 +17,7 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 std::vector<json> plain_families() {
   std::vector<json> all;
   for (const char* family : {"transformer", "linear_attn", "retnet", "gla", "delta_net", "gated_deltanet", "gated_deltaproduct", "kda",
-                             "comba", "gsa", "hgrn2", "metala", "mom", "mamba2", "mamba", "falcon_mamba", "sse", "sse_swa_moba"})
+                             "comba", "gsa", "hgrn2", "metala", "mom", "mamba2", "mamba", "falcon_mamba", "sse", "sse_swa_moba", "moba"})
     all.push_back(small_config(family));
   all.push_back(jamba_config());
   for (const char* family : {"qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"}) all.push_back(qwen_config(family));
@@ -219,6 +219,7 @@ TEST_CASE("config keys: released configs open, or are refused by the name of wha
                                       "mamba",
                                       "falcon_mamba",
                                       "jamba",
+                                      "moba",
                                       "lfm2",
                                       "lfm2_moe",
                                       "mamba2_hf",

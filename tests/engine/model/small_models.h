@@ -156,6 +156,9 @@ inline std::vector<SmallModel> small_models() {
   return {
       {"transformer", small_config("transformer", {{"num_kv_heads", 2}, {"qkv_bias", true}})},
       {"transformer, window, qk_norm, 20 channels", small_config("transformer", with(awkward, {{"window_size", 9}, {"qk_norm", true}}))},
+      {"moba", small_config("moba", {{"num_kv_heads", 2}, {"qk_norm", true}, {"moba_chunk_size", 8}, {"moba_topk", 3}})},
+      {"moba, 20 channels, bias, no gate",
+       small_config("moba", with(awkward, {{"qkv_bias", true}, {"moba_chunk_size", 5}, {"moba_topk", 2}, {"use_output_gate", false}}))},
       {"linear_attn", small_config("linear_attn")},
       {"linear_attn identity, 20 channels, grouped",
        small_config("linear_attn", {{"hidden_size", 80}, {"num_kv_heads", 2}, {"feature_map", "identity"}})},
