@@ -47,9 +47,10 @@ def library():
     return torch, {"chunk_gla": chunk_gla, "chunk_gated_delta_rule": chunk_gated_delta_rule, "chunk_kda": chunk_kda}
 
 
-def ours(bench, device, operands, lengths):
+def ours(bench, device, operands, lengths, only):
     """{(kernel, length): times} of one run of device_bench, and its device."""
-    command = [bench, "--device", f"cuda:{device}", "--precision", "bfloat16", "--operands", operands, "--lengths", ",".join(map(str, lengths))]
+    command = [bench, "--device", f"cuda:{device}", "--precision", "bfloat16", "--operands", operands, "--lengths", ",".join(map(str, lengths)),
+               "--only", only]
     try:
         run = subprocess.run(command, capture_output=True, text=True)
     except OSError as error:
@@ -150,6 +151,7 @@ def main():
     root = pathlib.Path(__file__).resolve().parents[2]
     parser.add_argument("--bench", default=str(root / "build/cuda/device_bench"), help="ours (default: %(default)s)")
     parser.add_argument("--lengths", type=lambda text: [int(word) for word in text.split(",")], default=LENGTHS)
+    parser.add_argument("--only", default="", help="kernels with this in their name")
     parser.add_argument("--device", type=int, default=0, help="number of the GPU")
     parser.add_argument("--json", help="write all times to this file")
     arguments = parser.parse_args()
@@ -157,7 +159,7 @@ def main():
 
     before, device = {}, None
     for operands in ("float32", "bfloat16"):
-        found, said = ours(arguments.bench, arguments.device, operands, arguments.lengths)
+        found, said = ours(arguments.bench, arguments.device, operands, arguments.lengths, arguments.only)
         if found is None and operands == "float32":
             fail(said)
         if found is None:
@@ -165,9 +167,10 @@ def main():
         else:
             before[operands], device = found, said
     fla = Library(torch, functions, arguments.device)
-    theirs = {(kernel, length): fla.measure(name, length) for kernel, name in KERNELS.items() for length in arguments.lengths}
+    theirs = {(kernel, length): fla.measure(name, length) for kernel, name in KERNELS.items() if arguments.only in kernel
+              for length in arguments.lengths}
     torch.cuda.empty_cache()
-    after = {operands: ours(arguments.bench, arguments.device, operands, arguments.lengths)[0] for operands in before}
+    after = {operands: ours(arguments.bench, arguments.device, operands, arguments.lengths, arguments.only)[0] for operands in before}
     if None in after.values():
         fail("the second run of device_bench failed")
 

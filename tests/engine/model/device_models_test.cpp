@@ -96,18 +96,27 @@ void compare(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backe
 }
 
 bool chooses(const SmallModel& small) {
-  constexpr const char* families[] = {"gla row-sparse", "mom", "sse", "qwen3_next", "nemotron_h", "granitemoehybrid", "lfm2_moe"};
+  constexpr const char* families[] = {"gla row-sparse",   "mom",      "sse",   "qwen3_next",           "nemotron_h",
+                                      "granitemoehybrid", "lfm2_moe", "jamba", "kimi_linear, experts", "metala row-sparse",
+                                      "metala, one row"};
   return std::any_of(std::begin(families), std::end(families), [&](const char* family) { return small.name.starts_with(family); });
 }
 
-void compare_every_family(Precision precision, const Passes& passes, double tolerance, double choosing_tolerance) {
+double tolerance_of(const SmallModel& small, Precision precision) {
+  if (precision == Precision::float32) return exact_tolerance;
+  if (chooses(small)) return other_choice_tolerance;
+  // KDA's decay is made of two products, one of the other, and exp: on the CPU too its roundings show twice as much.
+  return small.name.starts_with("kda") ? 2 * rounded_tolerance : rounded_tolerance;
+}
+
+void compare_every_family(Precision precision, const Passes& passes) {
   const std::shared_ptr<Backend> device = testing::cuda_backend(precision);
   if (!device) return;
   for (const SmallModel& small : small_models()) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
       INFO(small.name << ", " << name_of(dtype));
       try {
-        compare(random_checkpoint(Config(small.config), 1, dtype), device, passes, chooses(small) ? choosing_tolerance : tolerance);
+        compare(random_checkpoint(Config(small.config), 1, dtype), device, passes, tolerance_of(small, precision));
       } catch (const std::exception& error) {
         FAIL_CHECK(error.what());
       }
@@ -118,15 +127,15 @@ void compare_every_family(Precision precision, const Passes& passes, double tole
 }  // namespace
 
 TEST_CASE("device: every family reads a prompt and decodes as on the CPU", "[device]") {
-  compare_every_family(Precision::float32, prompt_and_steps(), exact_tolerance, exact_tolerance);
+  compare_every_family(Precision::float32, prompt_and_steps());
 }
 
 TEST_CASE("device: every family leaves out outputs that nobody wants as on the CPU", "[device]") {
-  compare_every_family(Precision::float32, {{70, 64, 1}, {39, 64, 33}, {50, 64, 0}, {2, 64, 1}, {1, 0}}, exact_tolerance, exact_tolerance);
+  compare_every_family(Precision::float32, {{70, 64, 1}, {39, 64, 33}, {50, 64, 0}, {2, 64, 1}, {1, 0}});
 }
 
 TEST_CASE("device: every family reads a prompt and decodes nearly as on the CPU, with activations in bfloat16", "[device]") {
-  compare_every_family(Precision::bfloat16, prompt_and_steps(), rounded_tolerance, other_choice_tolerance);
+  compare_every_family(Precision::bfloat16, prompt_and_steps());
 }
 
 TEST_CASE("device: a layer's steps behind one another, with nothing asked between them, are those of the CPU", "[device]") {
