@@ -109,6 +109,8 @@ class Backend {
   void gated_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size);
   void selective_scan(const SelectiveScan& op) { run(ops::SelectiveScan{op}); }
   void softmax_attention(const SoftmaxAttention& op, std::int64_t chunk_size);
+  void compressed_attention(const CompressedAttention& op) { run(ops::CompressedAttention{op}); }
+  void choose_tokens(const TokenChoice& op) { run(ops::ChooseTokens{op}); }
 
   void next_token_nll(Tensor nll, ConstTensor logits, const std::int32_t* ids);
   void total_variation(Tensor distance, ConstTensor a, ConstTensor b);

@@ -69,6 +69,8 @@ struct OnCpu {
   void operator()(const ops::SoftmaxAttention& op) const {
     op.chunk_size == 0 ? softmax_attention_step(op.memory) : softmax_attention_chunk(op.memory, op.chunk_size);
   }
+  void operator()(const ops::CompressedAttention& op) const { compressed_attention(op.memory); }
+  void operator()(const ops::ChooseTokens& op) const { choose_tokens(op.choice); }
 
   void operator()(const ops::NextTokenNll& op) const { next_token_nll(op.nll, op.logits, op.ids); }
   void operator()(const ops::TotalVariation& op) const { total_variation(op.distance, op.a, op.b); }

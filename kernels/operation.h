@@ -6,6 +6,7 @@
 #include <string_view>
 #include <variant>
 
+#include "kernels/ops/compressed_attention.h"
 #include "kernels/ops/convolution.h"
 #include "kernels/ops/decayed_outer_product.h"
 #include "kernels/ops/elementwise.h"
@@ -18,6 +19,7 @@
 #include "kernels/ops/softmax_attention.h"
 #include "kernels/ops/sparse_state.h"
 #include "kernels/ops/state_analysis.h"
+#include "kernels/ops/token_choice.h"
 #include "kernels/workspace.h"
 
 namespace statescope {
@@ -178,7 +180,7 @@ struct RowSparse {
   bool skip_decay;
 };
 
-// convolution.h, decayed_outer_product.h, gated_delta_rule.h, selective_scan.h, softmax_attention.h
+// convolution.h, decayed_outer_product.h, gated_delta_rule.h, selective_scan.h, softmax_attention.h, compressed_attention.h, token_choice.h
 
 /// At least one, all over the same segments.
 struct ShortConvolutions {
@@ -203,6 +205,15 @@ struct SoftmaxAttention {
   static constexpr std::string_view name = "softmax_attention";
   const statescope::SoftmaxAttention& memory;
   std::int64_t chunk_size;
+};
+
+struct CompressedAttention {
+  static constexpr std::string_view name = "compressed_attention";
+  const statescope::CompressedAttention& memory;
+};
+struct ChooseTokens {
+  static constexpr std::string_view name = "choose_tokens";
+  const TokenChoice& choice;
 };
 
 // predictions.h, state_analysis.h
@@ -337,14 +348,15 @@ struct GatedRmsNorm {
 
 }  // namespace ops
 
-using Operation = std::variant<ops::Fill, ops::Copy, ops::GatherRows, ops::ScatterAddRows, ops::RmsNorm, ops::RmsNormPlain, ops::L2Norm,
-                               ops::SumNorm, ops::Softmax, ops::Activate, ops::Gate, ops::Add, ops::ScaleHeads, ops::DivideHeads,
-                               ops::LogSigmoidDecay, ops::GatedDeltaDecay, ops::SoftplusClamp, ops::OneMinusExp, ops::Rope, ops::Embed,
-                               ops::Linear, ops::TopK, ops::Renormalise, ops::RowSparse, ops::ShortConvolutions, ops::DecayedOuterProduct,
-                               ops::GatedDeltaRule, ops::SelectiveScan, ops::SoftmaxAttention, ops::NextTokenNll, ops::TotalVariation,
-                               ops::RowNorms, ops::RowCosine, ops::SingularValues, ops::SparseState, ops::LinearTogether, ops::AddLinear,
-                               ops::Project, ops::ProjectOne, ops::SwiGlu, ops::ForgetGatedOuterProduct, ops::UnitDeltaRule,
-                               ops::LowRankDecay, ops::SumPair, ops::SoftmaxPair, ops::AddRmsNorm, ops::GatedRmsNorm>;
+using Operation =
+    std::variant<ops::Fill, ops::Copy, ops::GatherRows, ops::ScatterAddRows, ops::RmsNorm, ops::RmsNormPlain, ops::L2Norm, ops::SumNorm,
+                 ops::Softmax, ops::Activate, ops::Gate, ops::Add, ops::ScaleHeads, ops::DivideHeads, ops::LogSigmoidDecay,
+                 ops::GatedDeltaDecay, ops::SoftplusClamp, ops::OneMinusExp, ops::Rope, ops::Embed, ops::Linear, ops::TopK,
+                 ops::Renormalise, ops::RowSparse, ops::ShortConvolutions, ops::DecayedOuterProduct, ops::GatedDeltaRule,
+                 ops::SelectiveScan, ops::SoftmaxAttention, ops::CompressedAttention, ops::ChooseTokens, ops::NextTokenNll,
+                 ops::TotalVariation, ops::RowNorms, ops::RowCosine, ops::SingularValues, ops::SparseState, ops::LinearTogether,
+                 ops::AddLinear, ops::Project, ops::ProjectOne, ops::SwiGlu, ops::ForgetGatedOuterProduct, ops::UnitDeltaRule,
+                 ops::LowRankDecay, ops::SumPair, ops::SoftmaxPair, ops::AddRmsNorm, ops::GatedRmsNorm>;
 
 inline std::string_view name_of(const Operation& operation) {
   return std::visit([](const auto& op) { return op.name; }, operation);

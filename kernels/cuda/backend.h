@@ -202,6 +202,8 @@ class CudaBackend final : public Backend {
     cuda::selective_scan(op.memory, segments, scratch(selective_scan_scratch(op.memory, segments)), stream());
   }
   void compute(const ops::SoftmaxAttention& op);
+  void compute(const ops::CompressedAttention& op);
+  void compute(const ops::ChooseTokens& op);
   void compute(const ops::NextTokenNll& op) {
     check_next_token_nll(op.nll, op.logits, op.ids);
     const std::span ids(op.ids, static_cast<std::size_t>(op.logits.rows()));

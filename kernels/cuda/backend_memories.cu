@@ -31,6 +31,24 @@ void CudaBackend::compute(const ops::SoftmaxAttention& attention) {
   cuda::softmax_attention(op, segments, keys, longest(op.cu_seqlens_k), stream());
 }
 
+void CudaBackend::compute(const ops::CompressedAttention& attention) {
+  const CompressedAttention& op = attention.memory;
+  check_compressed_attention(op);
+  const auto [queries, slots, keys] = sent(IndexRing::Arrays<3>{op.segments.cu_seqlens, op.segments.slot, op.cu_seqlens_k});
+  const DeviceSegments segments = on_device(op.segments, queries, slots);
+  void* const means = scratch(compressed_attention_scratch(op, segments));
+  cuda::compressed_attention(op, segments, keys, longest(op.cu_seqlens_k), means, stream());
+}
+
+void CudaBackend::compute(const ops::ChooseTokens& chooses) {
+  const TokenChoice& op = chooses.choice;
+  check_token_choice(op);
+  const auto [queries, slots, keys] = sent(IndexRing::Arrays<3>{op.segments.cu_seqlens, op.segments.slot, op.cu_seqlens_k});
+  const DeviceSegments segments = on_device(op.segments, queries, slots);
+  const std::int64_t most_keys = longest(op.cu_seqlens_k);
+  cuda::choose_tokens(op, segments, keys, most_keys, scratch(token_choice_scratch(segments, most_keys)), stream());
+}
+
 void CudaBackend::compute(const ops::SparseState& op) {
   const auto& [memory, from, chunk_size, workspace] = op;
   check_sparse_state(memory, memory.q.dtype == DType::bf16 ? DType::bf16 : DType::f32);

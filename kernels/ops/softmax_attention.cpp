@@ -7,8 +7,8 @@
 
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/simd_rows.h"
+#include "kernels/ops/attention_parts.h"
 #include "kernels/ops/linear.h"
-#include "kernels/ops/memory_parts.h"
 
 namespace statescope {
 
@@ -19,6 +19,14 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 
 bool chooses_blocks(const BlockTopK& blocks) { return blocks.block_size > 0 && blocks.topk > 1; }
 std::int64_t chosen_width(const BlockTopK& blocks) { return std::max<std::int64_t>(blocks.topk - 1, 0); }
+
+void check_chosen(const OperandCheck& check, const ChosenBlocks& chosen, const Shape& q) {
+  const Shape& ids = chosen.ids.shape;
+  check.require(ids.rank() == 2 || (ids.rank() == 3 && ids[1] > 0 && q[1] % ids[1] == 0), "chosen",
+                "found " + ids.to_string() + ", expected [queries, n], or [queries, heads, n] with heads dividing " + std::to_string(q[1]));
+  check.tensor("chosen", chosen.ids, ids.rank() == 2 ? Shape{q[0], ids[1]} : Shape{q[0], ids[1], ids[2]}, DType::i32);
+  check.require(chosen.block_size >= 1, "chosen", "block size " + std::to_string(chosen.block_size) + ", expected at least 1");
+}
 
 OperandCheck check_operands(const SoftmaxAttention& op, const char* operation) {
   const OperandCheck check(operation);
@@ -32,34 +40,14 @@ OperandCheck check_operands(const SoftmaxAttention& op, const char* operation) {
   if (op.selected_blocks) check.tensor("selected_blocks", op.selected_blocks, {q[0], q[1], chosen_width(op.blocks)}, DType::i32);
   check.require(op.window >= 0, "window", "found " + std::to_string(op.window) + ", expected at least 0");
   check.require(op.blocks.block_size >= 0, "blocks", "block size " + std::to_string(op.blocks.block_size) + ", expected at least 0");
-  check.require(op.window == 0 || !chooses_blocks(op.blocks), "window", "given together with a choice of blocks, expected one of the two");
-
-  check.offsets("cu_seqlens", op.segments.cu_seqlens, q[0]);
-  check.offsets("cu_seqlens_k", op.cu_seqlens_k, k[0]);
-  check.require(op.segments.cu_seqlens.size() == op.cu_seqlens_k.size(), "cu_seqlens_k",
-                "found " + std::to_string(op.cu_seqlens_k.size()) + " offsets, expected those of cu_seqlens, " +
-                    std::to_string(op.segments.cu_seqlens.size()));
-  for (std::size_t s = 1; s < op.cu_seqlens_k.size(); ++s) {
-    const std::int32_t queries = op.segments.cu_seqlens[s] - op.segments.cu_seqlens[s - 1];
-    const std::int32_t keys = op.cu_seqlens_k[s] - op.cu_seqlens_k[s - 1];
-    check.require(queries <= keys, "cu_seqlens_k",
-                  "segment " + std::to_string(s - 1) + " has " + std::to_string(queries) + " queries and " + std::to_string(keys) +
-                      " keys, expected a key for every query");
-  }
+  const bool chooses = chooses_blocks(op.blocks), fixed = op.pattern.block_size > 0, given = static_cast<bool>(op.chosen.ids);
+  check.require(op.window == 0 || !chooses, "window", "given together with a choice of blocks, expected one of the two");
+  check.require((op.window > 0) + chooses + fixed + given <= 1, "pattern",
+                "a fixed pattern or chosen keys given together with another sight, expected one of them");
+  check.require(!fixed || op.pattern.window >= 1, "pattern", "window " + std::to_string(op.pattern.window) + ", expected at least 1");
+  if (given) check_chosen(check, op.chosen, q);
+  check_spans(check, op, q[0], k[0]);
   return check;
-}
-
-/// Where a segment's rows lie. Its query i has position keys − queries + i.
-struct Span {
-  std::int64_t first_query, queries, first_key, keys;
-
-  std::int64_t position(std::int64_t i) const { return keys - queries + i; }
-};
-
-Span span_of(const SoftmaxAttention& op, std::int64_t segment) {
-  const auto s = static_cast<std::size_t>(segment);
-  const auto &queries = op.segments.cu_seqlens, &keys = op.cu_seqlens_k;
-  return {queries[s], queries[s + 1] - queries[s], keys[s], keys[s + 1] - keys[s]};
 }
 
 /// Mean keys of the blocks that some query may choose, for every segment and key head (spec §4.8).
@@ -86,7 +74,7 @@ class BlockMeans {
   std::int64_t count(std::int64_t s) const { return starts_[static_cast<std::size_t>(s) + 1] - starts_[static_cast<std::size_t>(s)]; }
 
   /// The blocks before the own block of the last query that chooses.
-  static std::int64_t candidates(const SoftmaxAttention& op, const Span& span) {
+  static std::int64_t candidates(const SoftmaxAttention& op, const KeySpan& span) {
     const bool any = chooses_blocks(op.blocks) && span.queries > 0 && span.position(0) < op.blocks.until;
     return any ? (std::min(span.keys, op.blocks.until) - 1) / op.blocks.block_size : 0;
   }
@@ -94,14 +82,7 @@ class BlockMeans {
   void average_blocks(const SoftmaxAttention& op, std::int64_t s, std::int64_t h) const {
     const std::int64_t size = op.blocks.block_size;
     const HeadRows<const float> k = head_rows(op.k, span_of(op, s).first_key, h, heads_, width_);
-    for (std::int64_t b = 0; b < count(s); ++b) {
-      float* mean = of(s, h)[b];
-      std::fill_n(mean, width_, 0.0F);
-      for (std::int64_t j = b * size; j < (b + 1) * size; ++j) {
-        for (std::int64_t c = 0; c < width_; ++c) mean[c] += k[j][c];
-      }
-      scale_row(mean, 1 / static_cast<float>(size), width_);
-    }
+    for (std::int64_t b = 0; b < count(s); ++b) mean_of_rows(of(s, h)[b], k, b * size, size, width_);
   }
 
   std::int64_t heads_, width_;
@@ -129,27 +110,28 @@ struct Interval {
   std::int64_t begin, end;
 };
 
-/// The keys that each of some queries may see: ascending intervals, as many for every query (some may be empty).
+/// The keys that each of some queries sees: ascending intervals, some of them empty.
 struct VisibleKeys {
   std::vector<Interval> intervals;
-  std::int64_t per_query = 0;
+  std::vector<std::size_t> ends;  // of each query's intervals
 
-  std::span<Interval> of(std::int64_t i) {
-    return std::span(intervals).subspan(static_cast<std::size_t>(i * per_query), static_cast<std::size_t>(per_query));
+  std::span<const Interval> of(std::int64_t i) const {
+    const std::size_t begin = i > 0 ? ends[static_cast<std::size_t>(i) - 1] : 0;
+    return std::span(intervals).subspan(begin, ends[static_cast<std::size_t>(i)] - begin);
   }
 };
 
 /// Queries [first, first + count) of one head of one segment, and what they read and write.
 struct Queries {
   std::int64_t segment, head, first, count;
-  Span span;
+  KeySpan span;
   std::int64_t d, V;
   HeadRows<const float> q, k, v;  // row 0: the first of these queries, the segment's first key
   HeadRows<float> o;
 };
 
 Queries queries_of(const SoftmaxAttention& op, std::int64_t segment, std::int64_t first, std::int64_t count, std::int64_t h) {
-  const Span span = span_of(op, segment);
+  const KeySpan span = span_of(op, segment);
   const std::int64_t H = op.q.shape[1], d = op.q.shape[2], V = op.v.shape[2], row = span.first_query + first;
   return {segment,
           h,
@@ -164,11 +146,12 @@ Queries queries_of(const SoftmaxAttention& op, std::int64_t segment, std::int64_
           head_rows(op.o, row, h, H, V)};
 }
 
-/// Fills `visible` with the intervals of query i, and op.selected_blocks if wanted.
-void see(std::span<Interval> visible, const SoftmaxAttention& op, const BlockMeans& means, const Queries& queries, std::int64_t i) {
+/// Adds the blocks that query i chooses itself, and its own up to it. Fills op.selected_blocks if wanted.
+void see_best_blocks(std::vector<Interval>& visible, const SoftmaxAttention& op, const BlockMeans& means, const Queries& queries,
+                     std::int64_t i) {
   thread_local std::vector<std::int32_t> chosen;
   const std::int64_t position = queries.span.position(queries.first + i), width = chosen_width(op.blocks);
-  const bool chooses = chooses_blocks(op.blocks) && position < op.blocks.until;
+  const bool chooses = position < op.blocks.until;
   const std::int64_t size = op.blocks.block_size, own = chooses ? position / size : 0;
   chosen.assign(static_cast<std::size_t>(width), -1);
   if (chooses) {
@@ -179,18 +162,43 @@ void see(std::span<Interval> visible, const SoftmaxAttention& op, const BlockMea
     std::copy(chosen.begin(), chosen.end(), op.selected_blocks.i32(queries.span.first_query + queries.first + i) + queries.head * width);
   }
   std::sort(chosen.begin(), chosen.end());
-  for (std::size_t n = 0; n + 1 < visible.size(); ++n) {
-    visible[n] = chosen[n] < 0 ? Interval{0, 0} : Interval{chosen[n] * size, (chosen[n] + 1) * size};
+  for (const std::int32_t b : chosen) {
+    if (b >= 0) visible.push_back({b * size, (b + 1) * size});
   }
-  const std::int64_t oldest = op.window > 0 ? std::max<std::int64_t>(0, position + 1 - op.window) : 0;
-  visible.back() = {chooses ? own * size : oldest, position + 1};
+  visible.push_back({own * size, position + 1});
 }
 
-VisibleKeys& see_all(const SoftmaxAttention& op, const BlockMeans& means, const Queries& queries) {
+/// The keys of block b up to a query.
+Interval up_to(std::int64_t position, std::int64_t b, std::int64_t size) {
+  return {std::min(b * size, position + 1), std::min((b + 1) * size, position + 1)};
+}
+
+/// Adds the intervals of query i.
+void see(std::vector<Interval>& visible, const SoftmaxAttention& op, const BlockMeans& means, const Queries& queries, std::int64_t i) {
+  if (chooses_blocks(op.blocks)) return see_best_blocks(visible, op, means, queries, i);
+  const std::int64_t position = queries.span.position(queries.first + i);
+  if (const ConstTensor& ids = op.chosen.ids) {
+    const std::int64_t heads = ids.shape.rank() == 3 ? ids.shape[1] : 1, n = ids.row_size() / heads;
+    const std::int64_t row = queries.span.first_query + queries.first + i;
+    const std::int32_t* chosen = ids.i32(row) + producer_head(queries.head, heads, op.q.shape[1]) * n;
+    for (std::int64_t c = 0; c < n && chosen[c] >= 0; ++c) visible.push_back(up_to(position, chosen[c], op.chosen.block_size));
+  } else if (const std::int64_t size = op.pattern.block_size; size > 0) {
+    for (std::int64_t b = 0; b <= position / size; ++b) {
+      if (op.pattern.sees(queries.head, position / size, b)) visible.push_back(up_to(position, b, size));
+    }
+  } else {
+    visible.push_back({op.window > 0 ? std::max<std::int64_t>(0, position + 1 - op.window) : 0, position + 1});
+  }
+}
+
+const VisibleKeys& see_all(const SoftmaxAttention& op, const BlockMeans& means, const Queries& queries) {
   thread_local VisibleKeys visible;
-  visible.per_query = chooses_blocks(op.blocks) ? op.blocks.topk : 1;
-  visible.intervals.resize(static_cast<std::size_t>(queries.count * visible.per_query));
-  for (std::int64_t i = 0; i < queries.count; ++i) see(visible.of(i), op, means, queries, i);
+  visible.intervals.clear();
+  visible.ends.clear();
+  for (std::int64_t i = 0; i < queries.count; ++i) {
+    see(visible.intervals, op, means, queries, i);
+    visible.ends.push_back(visible.intervals.size());
+  }
   return visible;
 }
 
@@ -254,7 +262,7 @@ void attend_block(const SoftmaxAttention& op, const BlockMeans& means, const Que
   thread_local std::vector<RunningSoftmax> softmax;
   const auto& [segment, head, first, count, span, d, V, q, k, v, o] = queries;
   float* score = scratch.take(count * key_tile);
-  VisibleKeys& visible = see_all(op, means, queries);
+  const VisibleKeys& visible = see_all(op, means, queries);
   softmax.assign(static_cast<std::size_t>(count), {});
   for (std::int64_t i = 0; i < count; ++i) std::fill_n(o[i], V, 0.0F);
 
@@ -282,7 +290,7 @@ void for_each_block(const SoftmaxAttention& op, std::int64_t block, const Attend
   pieces.clear();
   std::int64_t products = 0;
   for (std::int64_t s = 0; s < op.segments.count(); ++s) {
-    const Span span = span_of(op, s);
+    const KeySpan span = span_of(op, s);
     products += span.queries * span.keys;
     for (std::int64_t first = 0; first < span.queries; first += block) pieces.push_back({s, first, std::min(block, span.queries - first)});
   }

@@ -34,7 +34,12 @@ void drop_dead_values(Program& program, const Purpose& purpose) {
   std::vector<std::size_t> dead;
   for (std::size_t i = program.operations.size(); i-- > 0;) {
     Operation& op = program.operations[i];
-    if (auto* attend = std::get_if<Attend>(&op); attend && attend->selected && !is_needed(attend->selected)) attend->selected = {};
+    const auto spare = [&](Value& v) {
+      if (v && !is_needed(v)) v = {};
+    };
+    if (auto* attend = std::get_if<Attend>(&op)) spare(attend->selected);
+    if (auto* attend = std::get_if<CompressedAttend>(&op)) spare(attend->importance);
+    if (auto* choose = std::get_if<ChooseTokens>(&op)) spare(choose->scores);
     if (changes_state(op) || std::ranges::any_of(results(op), is_needed)) {
       for (const Value v : operands(op)) need(v);
       for (const Value v : results(op)) need(v);

@@ -4,26 +4,31 @@
 
 namespace statescope {
 
-void append(KvCache& cache, Backend& backend, ConstTensor k, ConstTensor v) {
+void append(KvCache& cache, Backend& backend, ConstTensor k, ConstTensor v, ConstTensor index) {
   const std::int64_t length = cache.length + k.rows();
   const std::int64_t capacity = cache.k ? cache.k.rows() : 0;
+  const auto each_part = [&](const auto& work) {
+    work(cache.k, k);
+    work(cache.v, v);
+    if (index) work(cache.index, index);
+  };
   if (length > capacity) {
     const std::int64_t grown = std::max<std::int64_t>({length, 2 * capacity, 256});
-    Shape k_shape = k.shape, v_shape = v.shape;
-    k_shape[0] = v_shape[0] = grown;
-    Buffer memory = backend.allocate(static_cast<std::size_t>(k_shape.size() + v_shape.size()) * sizeof(float));
-    Tensor new_k(memory.get(), DType::f32, k_shape);
-    Tensor new_v(static_cast<float*>(memory.get()) + k_shape.size(), DType::f32, v_shape);
-    if (cache.length > 0) {
-      backend.copy(new_k.slice(0, cache.length), cache.k.slice(0, cache.length));
-      backend.copy(new_v.slice(0, cache.length), cache.v.slice(0, cache.length));
-    }
+    std::int64_t numbers = 0;
+    each_part([&](Tensor&, ConstTensor rows) { numbers += grown * rows.row_size(); });
+    Buffer memory = backend.allocate(static_cast<std::size_t>(numbers) * sizeof(float));
+    auto* next = static_cast<float*>(memory.get());
+    each_part([&](Tensor& part, ConstTensor rows) {
+      Shape shape = rows.shape;
+      shape[0] = grown;
+      const Tensor larger(next, DType::f32, shape);
+      if (cache.length > 0) backend.copy(larger.slice(0, cache.length), part.slice(0, cache.length));
+      part = larger;
+      next += shape.size();
+    });
     cache.memory = std::move(memory);
-    cache.k = new_k;
-    cache.v = new_v;
   }
-  backend.copy(cache.k.slice(cache.length, k.rows()), k);
-  backend.copy(cache.v.slice(cache.length, v.rows()), v);
+  each_part([&](Tensor& part, ConstTensor rows) { backend.copy(part.slice(cache.length, rows.rows()), rows); });
   cache.length = length;
 }
 

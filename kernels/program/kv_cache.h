@@ -8,11 +8,12 @@ namespace statescope {
 /// Keys and values of all tokens so far. Grows; never forgets, so an earlier length is an earlier state.
 struct KvCache {
   Buffer memory;
-  Tensor k, v;  // [capacity, Hkv, d]
+  Tensor k, v;   // [capacity, Hkv, d]
+  Tensor index;  // [capacity, di]: keys of an indexer (token_choice.h), or absent
   std::int64_t length = 0;
 };
 
 /// Appends T rows, growing the cache (by doubling) if need be. Throws std::bad_alloc.
-void append(KvCache& cache, Backend& backend, ConstTensor k, ConstTensor v);
+void append(KvCache& cache, Backend& backend, ConstTensor k, ConstTensor v, ConstTensor index = {});
 
 }  // namespace statescope

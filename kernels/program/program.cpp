@@ -62,11 +62,20 @@ void see_values(Op& op, const Read& read, const Write& write) {
     read_all(op.x, op.dt, op.B, op.C, op.state.copy);
     write(op.o);
   } else if constexpr (is_one_of<Op, Append>) {
-    read_all(op.k, op.v);
+    read_all(op.k, op.v, op.index);
   } else if constexpr (is_one_of<Op, Attend>) {
+    read_all(op.q, op.chosen);
+    write(op.o);
+    write(op.selected);
+  } else if constexpr (is_one_of<Op, CompressedAttend>) {
     read(op.q);
     write(op.o);
     write(op.selected);
+    write(op.importance);
+  } else if constexpr (is_one_of<Op, ChooseTokens>) {
+    read_all(op.q, op.weight);
+    write(op.selected);
+    write(op.scores);
   } else if constexpr (is_one_of<Op, MeanOfHeads>) {
     read(op.gate);
     write(op.y);
@@ -316,9 +325,26 @@ Value Program::by_slot(Value x, std::int64_t slots) {
 
 std::pair<Value, Value> Program::attend(Attend attention, std::int64_t heads, std::int64_t V) {
   attention.o = value({heads, V}, ValueType::exact);
-  if (attention.block_size > 0 && attention.topk > 1) attention.selected = value({heads, attention.topk - 1}, ValueType::indices);
+  if (!attention.chosen && attention.block_size > 0 && attention.topk > 1)
+    attention.selected = value({heads, attention.topk - 1}, ValueType::indices);
   operations.emplace_back(attention);
   return {attention.o, attention.selected};
+}
+
+CompressedAttend Program::attend(CompressedAttend attention, std::int64_t heads, std::int64_t V, std::int64_t kv_heads,
+                                 std::int64_t count) {
+  attention.o = value({heads, V}, ValueType::exact);
+  attention.selected = value({kv_heads, count}, ValueType::indices);
+  attention.importance = value({kv_heads, count}, ValueType::exact);
+  operations.emplace_back(attention);
+  return attention;
+}
+
+ChooseTokens Program::choose(ChooseTokens choice, std::int64_t count) {
+  choice.selected = value({count}, ValueType::indices);
+  choice.scores = value({count}, ValueType::exact);
+  operations.emplace_back(choice);
+  return choice;
 }
 
 Value Program::mean_of_heads(Value gate, std::int64_t heads, Activation act) {

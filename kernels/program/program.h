@@ -13,6 +13,7 @@
 #include "kernels/ops/decayed_outer_product.h"
 #include "kernels/ops/elementwise.h"
 #include "kernels/ops/projection.h"
+#include "kernels/ops/softmax_attention.h"
 #include "kernels/ops/sparse_state.h"
 
 namespace statescope::program {
@@ -242,18 +243,36 @@ struct BySlot {
   Value y;
 };
 
-/// The tokens' keys and values come behind those of all tokens before them.
+/// The tokens' keys and values come behind those of all tokens before them; with them the indexer's keys, where there is one.
 struct Append {
   Value k, v;
+  Value index;
 };
 /// softmax_attention.h, over all keys and values so far
 struct Attend {
   Value q;
   float scale = 1;
   std::int64_t window = 0;
-  std::int64_t block_size = 0, topk = 0;  // MoBA's, of prompts
+  std::int64_t block_size = 0, topk = 0;  // MoBA's, of prompts; with `chosen` its blocks' size
+  FixedPattern pattern;
+  Value chosen;  // blocks of block_size tokens, or absent
   Value o;
   Value selected;  // [T, H, topk − 1], or absent: no blocks are chosen, or nobody wants to know which
+};
+/// compressed_attention.h, over all keys and values so far
+struct CompressedAttend {
+  Value q;
+  float scale = 1;
+  std::int64_t block_size = 1;
+  Value o, selected;
+  Value importance;  // absent: nobody wants to know it
+};
+/// token_choice.h, over all of the indexer's keys so far
+struct ChooseTokens {
+  Value q, weight;
+  float scale = 1;
+  Value selected;
+  Value scores;  // absent: nobody wants to know them
 };
 
 // What somebody may want to see and nothing else needs; worked out on the host.
@@ -316,8 +335,8 @@ struct SparseMemoryFrom {
 
 using Operation = std::variant<Linear, LinearOfHeads, LinearEachHead, Apply, Combine, Constant, Fill, Columns, Stack, Convolution, TopK,
                                Route, Renormalise, RowSparse, Pair, CopyState, OuterProduct, DeltaRule, SelectiveScan, SparseMemory,
-                               Dispatch, LinearOfSlots, Collect, BySlot, Append, Attend, MeanOfHeads, Distance, Products, GatedNorm,
-                               ForgetGatedOuterProduct, UnitDeltaRule, SparseMemoryFrom>;
+                               Dispatch, LinearOfSlots, Collect, BySlot, Append, Attend, CompressedAttend, ChooseTokens, MeanOfHeads,
+                               Distance, Products, GatedNorm, ForgetGatedOuterProduct, UnitDeltaRule, SparseMemoryFrom>;
 
 /// What axis 0 of a value counts: tokens, a state's slots, or rows as Dispatch makes them.
 enum class Rows : std::uint8_t { tokens, slots, routed };
@@ -396,9 +415,13 @@ class Program {
   Value linear_of_slots(std::vector<ConstTensor> weights, Value x, ValueType numbers = ValueType::rounded);
   Value collect(Value x, Value gate);
   Value by_slot(Value x, std::int64_t slots);
-  void append(Value k, Value v) { operations.emplace_back(Append{k, v}); }
+  void append(Value k, Value v, Value index = {}) { operations.emplace_back(Append{k, v, index}); }
   /// o [T, heads, V] and, where blocks are chosen, which
   std::pair<Value, Value> attend(Attend attention, std::int64_t heads, std::int64_t V);
+  /// The same with its results: o [T, heads, V], selected and importance [T, kv_heads, count].
+  CompressedAttend attend(CompressedAttend attention, std::int64_t heads, std::int64_t V, std::int64_t kv_heads, std::int64_t count);
+  /// The same with its results [T, count].
+  ChooseTokens choose(ChooseTokens choice, std::int64_t count);
   Value mean_of_heads(Value gate, std::int64_t heads, Activation act);
   Value distance(Value other, Value own);
 

@@ -142,21 +142,51 @@ class Runner {
     backend().scatter_add_rows(Tensor(y.data, DType::f32, {pass_.tokens * slots, y.shape[2]}), from(op.x), places.data());
   }
 
-  void operator()(const Append& op) { append(*pass_.kv, backend(), from(op.k), from(op.v)); }
+  void operator()(const Append& op) { append(*pass_.kv, backend(), from(op.k), from(op.v), from(op.index)); }
   void operator()(const Attend& op) {
     const KvCache& kv = *pass_.kv;
-    const std::array<std::int32_t, 2> cu_seqlens_k{0, static_cast<std::int32_t>(kv.length)};
+    const auto cu_seqlens_k = all_keys();
+    const ConstTensor chosen = from(op.chosen);
+    const BlockTopK blocks{.block_size = op.block_size, .topk = op.topk, .until = pass_.prompt_length};
     backend().softmax_attention({.q = from(op.q),
                                  .k = kv.k.slice(0, kv.length),
                                  .v = kv.v.slice(0, kv.length),
                                  .scale = op.scale,
                                  .window = op.window,
-                                 .blocks = {.block_size = op.block_size, .topk = op.topk, .until = pass_.prompt_length},
+                                 .blocks = chosen ? BlockTopK{} : blocks,
+                                 .pattern = op.pattern,
+                                 .chosen = {chosen, std::max<std::int64_t>(op.block_size, 1)},
                                  .segments = one_segment(),
                                  .cu_seqlens_k = cu_seqlens_k,
                                  .o = to(op.o),
                                  .selected_blocks = to(op.selected)},
                                 pass_.chunk_size);
+  }
+  void operator()(const CompressedAttend& op) {
+    const KvCache& kv = *pass_.kv;
+    const auto cu_seqlens_k = all_keys();
+    backend().compressed_attention({.q = from(op.q),
+                                    .k = kv.k.slice(0, kv.length),
+                                    .v = kv.v.slice(0, kv.length),
+                                    .scale = op.scale,
+                                    .block_size = op.block_size,
+                                    .segments = one_segment(),
+                                    .cu_seqlens_k = cu_seqlens_k,
+                                    .o = to(op.o),
+                                    .selected = to(op.selected),
+                                    .importance = to(op.importance)});
+  }
+  void operator()(const ChooseTokens& op) {
+    const KvCache& kv = *pass_.kv;
+    const auto cu_seqlens_k = all_keys();
+    backend().choose_tokens({.q = from(op.q),
+                             .k = kv.index.slice(0, kv.length),
+                             .weight = from(op.weight),
+                             .scale = op.scale,
+                             .segments = one_segment(),
+                             .cu_seqlens_k = cu_seqlens_k,
+                             .selected = to(op.selected),
+                             .scores = to(op.scores)});
   }
 
   void operator()(const MeanOfHeads& op) {
@@ -279,6 +309,7 @@ class Runner {
     return {x.data, x.dtype, {x.rows() * x.shape[1], x.shape[2]}};
   }
   Tensor to(Value v) { return tensors_.to(v); }
+  std::array<std::int32_t, 2> all_keys() const { return {0, static_cast<std::int32_t>(pass_.kv->length)}; }
   Segments one_segment() const { return {pass_.cu_seqlens, {}}; }
   Segments segments_of(Value v) const { return program_[v].rows == Rows::routed ? routed_.segments() : one_segment(); }
   static ConstTensor flat(ConstTensor x) { return x.with_row({x.row_size()}); }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <string>
@@ -63,13 +64,13 @@ class Writer {
   void operator()(const LinearOfSlots& op) { line(op.y, product(op.x, op.weights.front(), {}) + " of its memory"); }
   void operator()(const Collect& op) { line(op.y, "Σ over the rows of a token of " + of(op.gate) + " · " + of(op.x)); }
   void operator()(const BySlot& op) { line(op.y, of(op.x) + " by memory, 0 where a token has no row"); }
-  void operator()(const Append& op) { text += "append " + of(op.k) + ", " + of(op.v) + "\n"; }
-  void operator()(const Attend& op) {
-    const std::string blocks =
-        op.block_size > 0 ? ", the " + std::to_string(op.topk) + " blocks of " + std::to_string(op.block_size) + " tokens that suit best"
-                          : "";
-    line(op.o, "attend(" + of(op.q) + ")" + (op.window > 0 ? " to the last " + std::to_string(op.window) + " tokens" : "") + blocks);
+  void operator()(const Append& op) { text += "append " + of(op.k) + ", " + of(op.v) + (op.index ? ", " + of(op.index) : "") + "\n"; }
+  void operator()(const Attend& op) { line(op.o, "attend(" + of(op.q) + ")" + sight(op)); }
+  void operator()(const CompressedAttend& op) {
+    line(op.o, "attend(" + of(op.q) + ") to the means of blocks of " + std::to_string(op.block_size) + " tokens, which choose " +
+                   of(op.selected));
   }
+  void operator()(const ChooseTokens& op) { line(op.selected, "choose_tokens(" + of(op.q) + ", " + of(op.weight) + ")"); }
   void operator()(const MeanOfHeads& op) {
     line(op.y, "mean over " + std::to_string(op.heads) + " heads of " + name_of(op.act) + "(" + of(op.gate) + ")");
   }
@@ -144,6 +145,13 @@ class Writer {
   }
   void line(Value y, const std::string& how) { text += of(y) + " " + program_[y].axes.to_string() + " = " + how + "\n"; }
 
+  std::string sight(const Attend& op) const {
+    const std::string blocks = "blocks of " + std::to_string(std::max(op.block_size, op.pattern.block_size)) + " tokens";
+    if (op.chosen) return " to " + of(op.chosen) + (op.block_size > 1 ? ", " + blocks : "");
+    if (op.pattern.block_size > 0) return " to a fixed pattern of " + blocks;
+    const std::string window = op.window > 0 ? " to the last " + std::to_string(op.window) + " tokens" : "";
+    return window + (op.block_size > 0 ? ", the " + std::to_string(op.topk) + " " + blocks + " that suit best" : "");
+  }
   static std::string convolution(const Convolution& op, const std::string& x) {
     const std::string y = "convolution of " + std::to_string(op.weight.row_size()) + " tokens(" + x + ")";
     return op.act == Activation::identity ? y : name_of(op.act) + "(" + y + ")";

@@ -186,7 +186,9 @@ bool softmax_attention_tiles_supported(const SoftmaxAttention& op) {
   const bool has_room = most_shared_bytes() >= sizeof(TileMemory<256>);
   const std::int64_t widest = has_room ? 256 : 128;
   const bool all_blocks = op.blocks.block_size == 0 || op.blocks.topk <= 1;
-  return all_blocks && !op.selected_blocks && op.q.shape[2] <= widest && op.v.shape[2] <= widest && op.scale > 0 && op.window < largest;
+  const bool all_keys = op.pattern.block_size == 0 && !op.chosen.ids;
+  return all_blocks && all_keys && !op.selected_blocks && op.q.shape[2] <= widest && op.v.shape[2] <= widest && op.scale > 0 &&
+         op.window < largest;
 }
 
 std::size_t softmax_attention_tiles_scratch(const SoftmaxAttention& op) { return scratch_of(op.q) + scratch_of(op.k) + scratch_of(op.v); }

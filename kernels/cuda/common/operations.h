@@ -3,12 +3,14 @@
 #pragma once
 
 #include "kernels/cuda/common/cuda.h"
+#include "kernels/ops/compressed_attention.h"
 #include "kernels/ops/convolution.h"
 #include "kernels/ops/decayed_outer_product.h"
 #include "kernels/ops/elementwise.h"
 #include "kernels/ops/gated_delta_rule.h"
 #include "kernels/ops/softmax_attention.h"
 #include "kernels/ops/sparse_state.h"
+#include "kernels/ops/token_choice.h"
 #include "kernels/workspace.h"
 
 namespace statescope::cuda {
@@ -95,6 +97,16 @@ void sum_sparse_rows(const SparseState& op, const SparseOrder& order, const Spar
 // softmax_attention.cu; `cu_seqlens_k` [count + 1] on the device, `most_keys` of any segment
 void softmax_attention(const SoftmaxAttention& op, const DeviceSegments& segments, const std::int32_t* cu_seqlens_k, std::int64_t most_keys,
                        cudaStream_t stream);
+
+// compressed_attention.cu; `scratch` on the device, of so many bytes. Throws std::invalid_argument for more blocks than a GPU takes.
+std::size_t compressed_attention_scratch(const CompressedAttention& op, const DeviceSegments& segments);
+void compressed_attention(const CompressedAttention& op, const DeviceSegments& segments, const std::int32_t* cu_seqlens_k,
+                          std::int64_t most_keys, void* scratch, cudaStream_t stream);
+
+// token_choice.cu; likewise
+std::size_t token_choice_scratch(const DeviceSegments& segments, std::int64_t most_keys);
+void choose_tokens(const TokenChoice& op, const DeviceSegments& segments, const std::int32_t* cu_seqlens_k, std::int64_t most_keys,
+                   void* scratch, cudaStream_t stream);
 
 // predictions.cu
 void next_token_nll(Tensor nll, ConstTensor logits, const std::int32_t* device_ids, cudaStream_t stream);
