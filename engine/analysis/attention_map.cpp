@@ -70,24 +70,35 @@ double product(const float* a, const float* b, std::int64_t d) {
   return sum;
 }
 
+std::int64_t tokens_of(const SoftmaxOperands& operands) { return std::ssize(operands.k) / (operands.kv_heads * operands.d); }
+
+/// Key s as `head` reads it.
+const float* key_of(const SoftmaxOperands& operands, std::int64_t head, std::int64_t s) {
+  return operands.k.data() + (s * operands.kv_heads + producer_head(head, operands.kv_heads, operands.heads)) * operands.d;
+}
+
+/// [blocks, d] of the keys of complete blocks
+std::vector<float> mean_keys(const SoftmaxOperands& operands, std::int64_t head, std::int64_t size) {
+  const std::int64_t d = operands.d, blocks = tokens_of(operands) / size;
+  std::vector<float> means(static_cast<std::size_t>(blocks * d));
+  for (std::int64_t s = 0; s < blocks * size; ++s) {
+    for (std::int64_t r = 0; r < d; ++r)
+      means[static_cast<std::size_t>(s / size * d + r)] += key_of(operands, head, s)[r] / static_cast<float>(size);
+  }
+  return means;
+}
+
 /// Which keys the queries of one head see.
 class Sight {
  public:
-  Sight(const SoftmaxOperands& operands, std::int64_t head)
-      : operands_(operands), key_head_(producer_head(head, operands.kv_heads, operands.heads)) {
-    const std::int64_t size = operands.blocks.block_size, d = operands.d;
-    if (size == 0) return;
-    const std::int64_t tokens = std::ssize(operands.k) / (operands.kv_heads * d);
-    means_.resize(static_cast<std::size_t>(tokens / size * d));
-    for (std::int64_t s = 0; s < tokens / size * size; ++s) {
-      for (std::int64_t r = 0; r < d; ++r) means_[static_cast<std::size_t>(s / size * d + r)] += key(s)[r] / static_cast<float>(size);
-    }
+  Sight(const SoftmaxOperands& operands, std::int64_t head) : operands_(operands), head_(head) {
+    if (operands.blocks.block_size > 0) means_ = mean_keys(operands, head, operands.blocks.block_size);
   }
-
-  const float* key(std::int64_t s) const { return operands_.k.data() + (s * operands_.kv_heads + key_head_) * operands_.d; }
 
   /// [t + 1] 1 where the query q of token t sees a key.
   std::vector<std::uint8_t> of(std::int64_t t, const float* q) const {
+    if (operands_.pattern.block_size > 0) return by_pattern(t);
+    if (!operands_.chosen.empty()) return by_choice(t);
     std::vector<std::uint8_t> seen(static_cast<std::size_t>(t + 1), 1);
     if (operands_.window > 0) std::fill_n(seen.begin(), std::max<std::int64_t>(0, t + 1 - operands_.window), std::uint8_t{0});
     const BlockTopK& blocks = operands_.blocks;
@@ -103,10 +114,45 @@ class Sight {
   }
 
  private:
+  std::vector<std::uint8_t> by_pattern(std::int64_t t) const {
+    const FixedPattern& pattern = operands_.pattern;
+    std::vector<std::uint8_t> seen;
+    for (std::int64_t s = 0; s <= t; ++s) seen.push_back(pattern.sees(head_, t / pattern.block_size, s / pattern.block_size));
+    return seen;
+  }
+  std::vector<std::uint8_t> by_choice(std::int64_t t) const {
+    std::vector<std::uint8_t> seen(static_cast<std::size_t>(t + 1), 0);
+    const std::int64_t heads = operands_.chosen_heads, size = operands_.chosen_size;
+    const std::int64_t n = std::ssize(operands_.chosen) / (tokens_of(operands_) * heads);
+    for (const float b : operands_.chosen.subspan(static_cast<std::size_t>((t * heads + producer_head(head_, heads, operands_.heads)) * n),
+                                                  static_cast<std::size_t>(n))) {
+      const std::int64_t begin = static_cast<std::int64_t>(b) * size;
+      if (b >= 0 && begin <= t) std::fill_n(seen.begin() + begin, std::min(size, t + 1 - begin), std::uint8_t{1});
+    }
+    return seen;
+  }
+
   const SoftmaxOperands& operands_;
-  std::int64_t key_head_;
+  std::int64_t head_;
   std::vector<float> means_;  // [blocks, d] of the keys
 };
+
+/// w ← e^w / Σ e^w
+void make_shares(std::vector<double>& weight) {
+  if (weight.empty()) return;
+  const double top = *std::max_element(weight.begin(), weight.end());
+  double sum = 0;
+  for (double& w : weight) sum += w = std::exp(w - top);
+  for (double& w : weight) w /= sum;
+}
+
+/// The weight of token s in a row.
+void put(AttentionRows& rows, const AttentionPart& part, std::int64_t row, std::int64_t s, double share) {
+  if (s >= part.from)
+    rows.weight[static_cast<std::size_t>((s - part.from) * part.rows.count + row)] = share;
+  else
+    rows.before[static_cast<std::size_t>(row)] += share;
+}
 
 }  // namespace
 
@@ -160,18 +206,29 @@ AttentionRows softmax_weights(const SoftmaxOperands& operands, std::int64_t head
     const std::vector<std::uint8_t> seen = sight.of(t, q);
     weight.assign(static_cast<std::size_t>(t + 1), -INFINITY);
     for (std::int64_t s = 0; s <= t; ++s) {
-      if (seen[static_cast<std::size_t>(s)]) weight[static_cast<std::size_t>(s)] = scale * product(q, sight.key(s), d);
+      if (seen[static_cast<std::size_t>(s)]) weight[static_cast<std::size_t>(s)] = scale * product(q, key_of(operands, head, s), d);
     }
-    const double top = *std::max_element(weight.begin(), weight.end());
-    double sum = 0;
-    for (double& w : weight) sum += w = std::exp(w - top);
-    for (std::int64_t s = 0; s <= t; ++s) {
-      const double share = weight[static_cast<std::size_t>(s)] / sum;
-      if (s >= part.from)
-        result.weight[static_cast<std::size_t>((s - part.from) * rows + row)] = share;
-      else
-        result.before[static_cast<std::size_t>(row)] += share;
-    }
+    make_shares(weight);
+    for (std::int64_t s = 0; s <= t; ++s) put(result, part, row, s, weight[static_cast<std::size_t>(s)]);
+  }
+  return result;
+}
+
+AttentionRows compressed_weights(const SoftmaxOperands& operands, std::int64_t size, std::int64_t head, const AttentionPart& part,
+                                 const Done& done) {
+  const std::int64_t rows = part.rows.count, d = operands.d;
+  const std::vector<float> means = mean_keys(operands, head, size);
+  AttentionRows result = empty_rows(part);
+  std::vector<double> weight;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    if (done) done(static_cast<double>(row) / static_cast<double>(rows));
+    const std::int64_t t = part.token(row), complete = (t + 1) / size;
+    const float* q = operands.q.data() + (t * operands.heads + head) * d;
+    weight.clear();
+    for (std::int64_t b = 0; b < complete; ++b) weight.push_back(product(q, means.data() + b * d, d) / std::sqrt(static_cast<double>(d)));
+    make_shares(weight);
+    for (std::int64_t s = 0; s < complete * size; ++s)
+      put(result, part, row, s, weight[static_cast<std::size_t>(s / size)] / static_cast<double>(size));
   }
   return result;
 }

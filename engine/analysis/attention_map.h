@@ -44,8 +44,16 @@ struct SoftmaxOperands {
   std::int64_t heads = 0, kv_heads = 0, d = 0;
   std::int64_t window = 0;  // 0: all earlier tokens; else the last `window`, the token itself included
   BlockTopK blocks;
+  FixedPattern pattern;
+  // What each token has chosen: blocks of `chosen_size` tokens, of which it sees those up to itself.
+  std::span<const float> chosen;  // [T, chosen_heads, n], −1 where fewer; empty: nothing is chosen so
+  std::int64_t chosen_heads = 1, chosen_size = 1;
 };
 /// softmax_s(d^{−1/2} q_t·k_s) over the keys that t sees.
 AttentionRows softmax_weights(const SoftmaxOperands& operands, std::int64_t head, const AttentionPart& part, const Done& done = {});
+/// softmax_b(d^{−1/2} q_t·k̄_b) / size over the blocks of `size` tokens that end at t or before, of each of their tokens (k̄: their mean
+/// key).
+AttentionRows compressed_weights(const SoftmaxOperands& operands, std::int64_t size, std::int64_t head, const AttentionPart& part,
+                                 const Done& done = {});
 
 }  // namespace statescope

@@ -7,6 +7,7 @@
 #include "engine/answers/answers.h"
 #include "engine/answers/own_values.h"
 #include "engine/error.h"
+#include "engine/mixers/attention/attention_pattern.h"
 #include "engine/mixers/mixer.h"
 
 namespace statescope {
@@ -14,17 +15,48 @@ namespace {
 
 constexpr std::int64_t kMostWeights = std::int64_t{1} << 22;  // worked out at once: 32 MiB
 
+/// g_cmp A_cmp + g_slc A_slc + g_swa A_swa (spec §18.3).
+AttentionRows of_branches(SoftmaxOperands operands, const Config& config, std::int64_t head, std::span<const float> gates,
+                          const AttentionPart& part, const Done& done) {
+  const auto third = [&](int branch) { return [&done, branch](double fraction) { done((branch + fraction) / 3); }; };
+  AttentionRows sum = compressed_weights(operands, operands.chosen_size, head, part, third(0));
+  const AttentionRows chosen = softmax_weights(operands, head, part, third(1));
+  operands.chosen = {};
+  operands.window = config.integer("window_size");
+  const AttentionRows last = softmax_weights(operands, head, part, third(2));
+  const auto gated = [&](std::vector<double>& cells, const std::vector<double>& of_chosen, const std::vector<double>& of_last) {
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const std::int64_t t = part.token(static_cast<std::int64_t>(i) % part.rows.count);
+      const float* g = gates.data() + (t * operands.heads + head) * 3;
+      cells[i] = g[0] * cells[i] + g[1] * of_chosen[i] + g[2] * of_last[i];
+    }
+  };
+  gated(sum.weight, chosen.weight, last.weight);
+  gated(sum.before, chosen.before, last.before);
+  return sum;
+}
+
 AttentionRows softmax_attention(const AttentionQuestion& question, const AttentionPart& part, Evidence& evidence, const Done& done,
                                 std::int64_t& heads) {
   const ChannelRows *q = evidence.channel(question.layer, "q"), *k = evidence.channel(question.layer, "k");
   if (!q || !k) throw Error("this layer does not tell its queries and keys");
   const Config& config = evidence.model().plan().layers[static_cast<std::size_t>(question.layer)].config;
   heads = q->shape[0];
+  const std::int64_t head = std::min(question.head, heads - 1);
   SoftmaxOperands operands{.q = q->values, .k = k->values, .heads = heads, .kv_heads = k->shape[0], .d = q->shape[1]};
+  if (const ChannelRows* tokens = evidence.channel(question.layer, "dsa_selected")) operands.chosen = tokens->values;
+  if (const ChannelRows* blocks = evidence.channel(question.layer, "nsa_selected")) {
+    operands.chosen = blocks->values;
+    operands.chosen_heads = blocks->shape[0];
+    operands.chosen_size = config.integer("block_size");
+    return of_branches(operands, config, head, evidence.channel(question.layer, "nsa_gates")->values, part, done);
+  }
+  const auto pattern = AttentionPattern::of(config, question.layer, heads);
+  if (pattern) operands.pattern = pattern->on_host();
   operands.window = config.has("window_size") ? config.integer("window_size") : 0;
   if (config.integer("moba_topk", 0, 0, 4096) > 1)
     operands.blocks = {config.integer("moba_chunk_size", 0, 0), config.integer("moba_topk"), evidence.info().prompt_length};
-  return softmax_weights(operands, std::min(question.head, heads - 1), part, done);
+  return softmax_weights(operands, head, part, done);
 }
 
 /// A token's own value, which did not pass through the memory.

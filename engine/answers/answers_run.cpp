@@ -62,7 +62,7 @@ ModelMap answer(const ModelMapQuestion&, Evidence& evidence) {
     const MixerLayout& layout = model.layout(l);
     ModelMap::LayerRow& row = map.layers[static_cast<std::size_t>(l)];
     row.state_bytes = state_bytes(layout);
-    row.state_bytes_per_token = layout.kv_heads * (layout.key_dim + layout.value_dim) * kFloat;
+    row.state_bytes_per_token = (layout.kv_heads * (layout.key_dim + layout.value_dim) + layout.index_dim) * kFloat;
   }
   for (const StoredTensor& tensor : evidence.checkpoint().tensors) {
     const std::int64_t layer = layer_of_tensor(tensor.name);

@@ -79,7 +79,7 @@ void write_checkpoint(const Checkpoint& checkpoint, const std::filesystem::path&
 /// Reads one safetensors file by itself (golden inputs and outputs); integer tensors come widened.
 struct SafetensorsFile {
   std::vector<StoredTensor> tensors;                          // float tensors
-  std::map<std::string, std::vector<std::int64_t>> integers;  // I64 and I32 tensors, flattened
+  std::map<std::string, std::vector<std::int64_t>> integers;  // I64, I32 and U8 tensors, flattened
   std::map<std::string, std::vector<std::int64_t>> integer_shapes;
   std::vector<std::shared_ptr<const void>> storage;
   const StoredTensor* find(std::string_view tensor_name) const;

@@ -254,8 +254,11 @@ SafetensorsFile open_safetensors(const fs::path& path) {
     } else if (entry.dtype == "I64" || entry.dtype == "I32") {
       result.integers[entry.name] = entry.dtype == "I64" ? widened<std::int64_t>(bytes) : widened<std::int32_t>(bytes);
       result.integer_shapes[entry.name] = entry.shape;
+    } else if (entry.dtype == "U8") {
+      result.integers[entry.name] = widened<std::uint8_t>(bytes);
+      result.integer_shapes[entry.name] = entry.shape;
     } else {
-      fail(path, fmt::format("tensor {} has type {}; F32, F16, BF16, I64 and I32 are read", in_quotes(entry.name), entry.dtype));
+      fail(path, fmt::format("tensor {} has type {}; F32, F16, BF16, I64, I32 and U8 are read", in_quotes(entry.name), entry.dtype));
     }
   }
   result.storage.push_back(file);

@@ -88,7 +88,7 @@ std::optional<KeyRule> key_rule(std::string_view where, std::string_view key) {
 
 void require_known_keys(const Config& config, std::string_view family) {
   require_known(config, config, family);
-  for (const char* name : {"attn", "sla", "row_sparse", "linear_attn_config"}) {
+  for (const char* name : {"attn", "sla", "row_sparse", "linear_attn_config", "attn_pattern"}) {
     const std::optional<KeyRule> rule = key_rule(family, name);
     if (!rule || rule->use != computed) continue;
     for (const Config& object : config.objects(name)) require_known(object, config, fmt::format("{}.{}", family, name));

@@ -142,11 +142,13 @@ const KeyTable kExpanded{{computed, "", {"num_kv_heads", "expand_k", "expand_v",
 const KeyTable kConvolved{{computed, "", {"use_short_conv", "conv_size"}}};
 
 const KeyTable kTransformer{
-    {computed, "", {"num_kv_heads", "head_dim", "qkv_bias", "attention_bias", "qk_norm", "window_size", "rope_theta"}}};
+    {computed, "", {"num_kv_heads", "head_dim", "qkv_bias", "attention_bias", "qk_norm", "window_size", "rope_theta", "attn_pattern"}}};
 const KeyTable kMoba{
     {computed, "", {"num_kv_heads", "qkv_bias", "qk_norm", "rope_theta", "moba_chunk_size", "moba_topk", "use_output_gate"}},
     {harmless, "which kernel does it, not what it does", {"use_flash_moba"}},
     {fixed, "null", {"window_size", "attnres_block_size"}}};
+const KeyTable kNsa{{computed, "", {"num_kv_heads", "head_dim", "qkv_bias", "block_size", "block_counts", "window_size", "rope_theta"}},
+                    {fixed, "null", {"attnres_block_size"}}};
 const KeyTable kLinearAttention{{computed, "", {"tie_feature_map_qk", "norm_q", "norm_k", "norm_feature_map", "performer_features"}}};
 const KeyTable kRetNet{{computed, "", {"use_output_gate", "sla"}},
                        {harmless, "never reaches the layer: the tensors tell", {"use_short_conv", "conv_size"}}};
@@ -202,6 +204,10 @@ const KeyTable kAttn{{computed, "", {"layers", "num_heads", "num_kv_heads", "qkv
 const KeyTable kAttnOfMom{{computed, "", {"layers", "num_heads", "num_kv_heads", "window_size"}},
                           {harmless, "the reference does not hand it on", {"qkv_bias", "rope_theta"}}};
 const KeyTable kAttnOfSseSwaMoba{{computed, "", {"full_layers", "qk_norm", "moba_chunk_size", "moba_topk"}}};
+const KeyTable kAttnPattern{{computed,
+                             "",
+                             {"type", "window", "dilation", "global_tokens", "block_size", "window_blocks", "global_blocks",
+                              "random_blocks", "local_blocks", "vert_stride", "homo_head"}}};
 const KeyTable kSla{{computed, "", {"enabled", "gate_input", "gate_stage", "read_gate_position", "temperature"}}};
 const KeyTable kSlaOfGatedDeltaNet{{computed, "", {"gdn_decay"}}};
 const KeyTable kRowSparse{{computed, "", {"topk", "skip_decay"}}};
@@ -417,6 +423,8 @@ const KeyTable kDeepSeekV3{
     {harmless, "the sizes of latent attention say it", {"head_dim", "qk_head_dim", "num_key_value_heads"}},
     {harmless, "how a program runs it, not what it computes", {"ep_size"}},
     {harmless, "heads for more than one token, which are passed over", {"num_nextn_predict_layers"}}};
+const KeyTable kDeepSeekV32{{computed, "", {"index_n_heads", "index_head_dim", "index_topk", "layer_types", "mlp_layer_types"}},
+                            {fixed, "true", {"rope_interleave"}}};
 const KeyTable kLinearOfKimi{{computed, "", {"kda_layers", "full_attn_layers", "num_heads", "head_dim", "short_conv_kernel_size"}}};
 
 // ------------------------------------------------------------------------------------------------------------------ which has what
@@ -427,6 +435,7 @@ const std::map<std::string_view, std::vector<const KeyTable*>>& key_tables() {
   static const std::map<std::string_view, std::vector<const KeyTable*>> all{
       {"transformer", {&kTransformer, &kFla, &kGeneral, &kWellKnown}},
       {"moba", {&kMoba, &kFla, &kGeneral, &kWellKnown}},
+      {"nsa", {&kNsa, &kFla, &kGeneral, &kWellKnown}},
       {"linear_attn", {&kLinearAttention, &kExpanded, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
       {"retnet", {&kRetNet, &kExpanded, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
       {"gla", {&kGla, &kExpanded, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
@@ -448,6 +457,7 @@ const std::map<std::string_view, std::vector<const KeyTable*>>& key_tables() {
       {"attn", {&kAttn, &kWellKnown}},
       {"mom.attn", {&kAttnOfMom, &kWellKnown}},
       {"sse_swa_moba.attn", {&kAttnOfSseSwaMoba, &kAttn, &kWellKnown}},
+      {"attn_pattern", {&kAttnPattern}},
       {"sla", {&kSla}},
       {"gated_deltanet.sla", {&kSlaOfGatedDeltaNet, &kSla}},
       {"row_sparse", {&kRowSparse}},
@@ -469,6 +479,7 @@ const std::map<std::string_view, std::vector<const KeyTable*>>& key_tables() {
       {"kimi_linear", {&kKimiLinear, &kNoPositions, &kHybridModel, &kGeneral, &kWellKnown}},
       {"kimi_linear.linear_attn_config", {&kLinearOfKimi}},
       {"deepseek_v3", {&kDeepSeekV3, &kHybridPositions, &kHybridModel, &kGeneral, &kWellKnown}},
+      {"deepseek_v32", {&kDeepSeekV32, &kDeepSeekV3, &kHybridPositions, &kHybridModel, &kGeneral, &kWellKnown}},
       {"rope", {&kRope}},
       {"wrapper", {&kWrapper, &kGeneral}},
   };

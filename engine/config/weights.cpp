@@ -26,10 +26,10 @@ Shape folded(const std::vector<std::int64_t>& extents) {
   return shape;
 }
 
-ConstTensor uploaded(Backend& backend, std::vector<Buffer>& buffers, const float* values, Shape shape) {
-  buffers.push_back(backend.allocate(static_cast<std::size_t>(shape.size()) * sizeof(float)));
-  Tensor device(buffers.back().get(), DType::f32, shape);
-  backend.upload(device, ConstTensor(values, DType::f32, shape));
+ConstTensor uploaded(Backend& backend, std::vector<Buffer>& buffers, ConstTensor values) {
+  buffers.push_back(backend.allocate(static_cast<std::size_t>(values.shape.size()) * size_of(values.dtype)));
+  const Tensor device(buffers.back().get(), values.dtype, values.shape);
+  backend.upload(device, values);
   return device;
 }
 
@@ -133,11 +133,16 @@ std::vector<float> StoredWeights::host(const std::string& name, std::vector<std:
 
 ConstTensor StoredWeights::floats(const std::string& name, std::vector<std::int64_t> shape) {
   const Shape extents = folded(shape);
-  return uploaded(backend_, buffers_, host(name, std::move(shape)).data(), extents);
+  const std::vector<float> values = host(name, std::move(shape));
+  return uploaded(backend_, buffers_, {values.data(), DType::f32, extents});
 }
 
 ConstTensor StoredWeights::constant(const std::vector<float>& values) {
-  return uploaded(backend_, buffers_, values.data(), {static_cast<std::int64_t>(values.size())});
+  return uploaded(backend_, buffers_, {values.data(), DType::f32, {static_cast<std::int64_t>(values.size())}});
+}
+
+ConstTensor StoredWeights::indices(const std::vector<std::int32_t>& values) {
+  return uploaded(backend_, buffers_, {values.data(), DType::i32, {static_cast<std::int64_t>(values.size())}});
 }
 
 std::vector<std::string> StoredWeights::unused() const {
@@ -168,6 +173,10 @@ std::vector<float> DescribedWeights::host(const std::string& name, std::vector<s
 
 ConstTensor DescribedWeights::constant(const std::vector<float>& values) {
   return {&kNowhere, DType::f32, {static_cast<std::int64_t>(values.size())}};
+}
+
+ConstTensor DescribedWeights::indices(const std::vector<std::int32_t>& values) {
+  return {&kNowhere, DType::i32, {static_cast<std::int64_t>(values.size())}};
 }
 
 }  // namespace statescope

@@ -37,6 +37,8 @@ class Weights {
   virtual std::vector<float> host(const std::string& name, std::vector<std::int64_t> shape) = 0;
   /// Numbers that follow from the config alone, on the device: [values.size()].
   virtual ConstTensor constant(const std::vector<float>& values) = 0;
+  /// The same as i32.
+  virtual ConstTensor indices(const std::vector<std::int32_t>& values) = 0;
 };
 
 /// Weights under a common prefix: "model.layers.0.attn.".
@@ -60,6 +62,7 @@ class WeightScope {
     return weights_.host(full(name), std::move(shape));
   }
   ConstTensor constant(const std::vector<float>& values) const { return weights_.constant(values); }
+  ConstTensor indices(const std::vector<std::int32_t>& values) const { return weights_.indices(values); }
   /// What the file calls it.
   std::string full(std::string_view name) const { return prefix_ + std::string(name); }
 
@@ -79,6 +82,7 @@ class StoredWeights final : public Weights {
   ConstTensor floats(const std::string& name, std::vector<std::int64_t> shape) override;
   std::vector<float> host(const std::string& name, std::vector<std::int64_t> shape) override;
   ConstTensor constant(const std::vector<float>& values) override;
+  ConstTensor indices(const std::vector<std::int32_t>& values) override;
 
   std::vector<std::string> unused() const;
   /// Device memory behind the tensors handed out; keep it as long as they are used.
@@ -102,6 +106,7 @@ class DescribedWeights final : public Weights {
   ConstTensor floats(const std::string& name, std::vector<std::int64_t> shape) override { return matrix(name, std::move(shape)); }
   std::vector<float> host(const std::string& name, std::vector<std::int64_t> shape) override;
   ConstTensor constant(const std::vector<float>& values) override;
+  ConstTensor indices(const std::vector<std::int32_t>& values) override;
   std::vector<TensorSpec> specs;
 };
 

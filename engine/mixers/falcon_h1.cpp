@@ -1,6 +1,6 @@
 // Falcon-H1: Mamba-2 and softmax attention side by side on one normed input (spec §19.5).
+#include "engine/mixers/attention/softmax_attention.h"
 #include "engine/mixers/mamba2.h"
-#include "engine/mixers/softmax_attention.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {

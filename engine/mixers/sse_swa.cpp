@@ -1,7 +1,7 @@
 // SSE and sliding-window attention side by side in one layer: y = (RMSNorm(sse) + RMSNorm(swa)) / 2 (spec §4.8).
 #include <nlohmann/json.hpp>
 
-#include "engine/mixers/softmax_attention.h"
+#include "engine/mixers/attention/softmax_attention.h"
 #include "engine/mixers/sse.h"
 #include "engine/mixers/table.h"
 

@@ -18,8 +18,8 @@ constexpr std::string_view kSelectiveScan = "selective scan";
 constexpr std::string_view kAttention = "softmax attention";
 constexpr std::string_view kConvolution = "short convolution";
 
-const std::array<MixerRow, 23>& rows() {
-  static const std::array<MixerRow, 23> table{{
+const std::array<MixerRow, 25>& rows() {
+  static const std::array<MixerRow, 25> table{{
       {"transformer", kAttention, {"q", "k", "v", "moba_selected", "readout"}, make_softmax_attention},
       {"moba", kAttention, {"q", "k", "v", "moba_selected", "output_gate", "readout"}, make_moba},
       {"linear_attn", kOuterProduct, {"q", "k", "v", "readout"}, make_linear_attention},
@@ -54,6 +54,8 @@ const std::array<MixerRow, 23>& rows() {
        make_sse_swa},
       {"kda", kDeltaRule, {"q", "k", "v", "log_decay", "beta", "output_gate", "readout"}, make_kda},
       {"mla", kAttention, {"q", "k", "v", "readout"}, make_latent_attention},
+      {"dsa", kAttention, {"q", "k", "v", "dsa_selected", "dsa_scores", "readout"}, make_sparse_latent_attention},
+      {"nsa", kAttention, {"q", "k", "v", "nsa_gates", "nsa_selected", "nsa_importance", "readout"}, make_nsa},
       {"qwen_gated_deltanet", kDeltaRule, {"q", "k", "v", "log_decay", "beta", "output_gate", "readout"}, make_qwen_gated_deltanet},
       {"qwen_attention", kAttention, {"q", "k", "v", "output_gate", "readout"}, make_qwen_attention},
       {"falcon_h1", kOuterProduct, {"q", "k", "v", "log_decay", "dt", "output_gate", "readout", "attention_readout"}, make_falcon_h1},
@@ -62,7 +64,7 @@ const std::array<MixerRow, 23>& rows() {
   return table;
 }
 
-constexpr std::array<ChannelRow, 23> kChannels{{
+constexpr std::array<ChannelRow, 28> kChannels{{
     {"q", "[heads, K] or [shared | sparse, heads, K]", "1",
      "queries as the memory reads with them, before the factor K^{-1/2}; SSE: before gate and L2 norm (spec §3, §4.3)"},
     {"k", "[heads, K] or [shared | sparse, heads, K]", "1",
@@ -86,6 +88,13 @@ constexpr std::array<ChannelRow, 23> kChannels{{
     {"output_gate", "[heads]", "1",
      "mean over the head's channels of silu(g_t), g the output gate; Qwen attention, MoBA: of σ(g_t) (spec §12.10)"},
     {"moba_selected", "[heads, topk − 1]", "index", "past blocks that a query attends to, −1 where fewer exist (spec §4.8, §18.4)"},
+    {"nsa_gates", "[heads, 3]", "1", "g of the means of blocks, of the chosen blocks and of the window (spec §18.3)"},
+    {"nsa_selected", "[key heads, S]", "index",
+     "blocks that the queries of a key head attend to, ascending, −1 where fewer exist (spec §18.3)"},
+    {"nsa_importance", "[key heads, S]", "probability",
+     "of those blocks the mean over the query heads of the weight of their means, 0 of one that is not complete (spec §18.3)"},
+    {"dsa_selected", "[index_topk]", "index", "tokens that all heads attend to, ascending, −1 where fewer exist (spec §18.2)"},
+    {"dsa_scores", "[index_topk]", "1", "I_ts of those tokens, the indexer's scores, 0 where there are fewer (spec §18.2)"},
     {"readout", "[H·V]", "1", "what was read, after norm and gate, before o_proj (spec §1.3)"},
     {"attention_readout", "[H·V]", "1", "of a layer with two branches, what its attention read, before o_proj (spec §19.5)"},
     {"written", "[D]", "1", "B ⊙ u, the gated input that a short convolution keeps (spec §19.10)"},

@@ -25,6 +25,8 @@ std::unique_ptr<Mixer> make_gated_convolution(const MixerBuild& build);
 std::unique_ptr<Mixer> make_sse(const MixerBuild& build);
 std::unique_ptr<Mixer> make_sse_swa(const MixerBuild& build);
 std::unique_ptr<Mixer> make_latent_attention(const MixerBuild& build);
+std::unique_ptr<Mixer> make_sparse_latent_attention(const MixerBuild& build);
+std::unique_ptr<Mixer> make_nsa(const MixerBuild& build);
 std::unique_ptr<Mixer> make_kda(const MixerBuild& build);
 std::unique_ptr<Mixer> make_qwen_gated_deltanet(const MixerBuild& build);
 std::unique_ptr<Mixer> make_qwen_attention(const MixerBuild& build);

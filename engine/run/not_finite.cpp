@@ -95,6 +95,9 @@ class AskedWeights final : public Weights {
   ConstTensor constant(const std::vector<float>& values) override {
     return {tensors_.begin()->second.data, DType::f32, {std::ssize(values)}};  // nothing reads it
   }
+  ConstTensor indices(const std::vector<std::int32_t>& values) override {
+    return {tensors_.begin()->second.data, DType::i32, {std::ssize(values)}};  // likewise
+  }
 
   /// In the order of their names.
   std::vector<StoredTensor> asked() const {

@@ -365,6 +365,7 @@ MixerState Run::mixer_state(std::int64_t layer, std::int64_t tokens) {
   // What is appended to a full cache goes elsewhere.
   state.kv.k = state.kv.k.slice(0, tokens);
   state.kv.v = state.kv.v.slice(0, tokens);
+  if (state.kv.index) state.kv.index = state.kv.index.slice(0, tokens);
   state.kv.length = tokens;
   return state;
 }
@@ -404,6 +405,7 @@ std::vector<Stretch> Run::course(std::int64_t layer, std::int64_t tokens) {
     if (!stretch.edits.imported || !state.kv.k) continue;
     stretch.k = host_floats(model_->backend(), state.kv.k);
     stretch.v = host_floats(model_->backend(), state.kv.v);
+    if (state.kv.index) stretch.index = host_floats(model_->backend(), state.kv.index);
   }
   return course;
 }

@@ -34,8 +34,8 @@ struct Stretch {
   std::int64_t to = 0;  // tokens; it begins where the one before it ends
   Rules rules;
   Schedule::Edits edits;
-  std::vector<float> kept;  // MixerState::everything, after the edits; empty where there are none
-  std::vector<float> k, v;  // and keys and values, where they were imported
+  std::vector<float> kept;         // MixerState::everything, after the edits; empty where there are none
+  std::vector<float> k, v, index;  // and keys and values, where they were imported; the indexer's keys where there is one
 };
 
 /// Records, per token, what enters each block and how it was routed, and every so often the states of all layers, on the device that makes

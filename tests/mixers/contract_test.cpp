@@ -102,6 +102,7 @@ TEST_CASE("contract: the state has the layout's shapes, and starts at zero") {
     CHECK(pass.state.kv.length == (layout.kv_heads > 0 ? 3 : 0));
     if (layout.kv_heads > 0) CHECK(pass.state.kv.k.row_size() == layout.kv_heads * layout.key_dim);
     if (layout.kv_heads > 0) CHECK(pass.state.kv.v.row_size() == layout.kv_heads * layout.value_dim);
+    CHECK(pass.state.kv.index.row_size() == layout.index_dim);
   });
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "engine/error.h"
+#include "engine/mixers/attention/attention_pattern.h"
 #include "tests/catch.h"
 #include "tests/kernels/device_cases.h"
 #include "tests/source.h"
@@ -19,8 +20,9 @@ constexpr double kRoundedDecode = 6e-2;        // the same of tokens behind it, 
 constexpr double kOtherChoiceTolerance = 0.3;  // the same, where a rounding changed what is chosen
 
 /// What is chosen by largest scores, and the reference's name for it.
-const std::map<std::string, std::string> kChoices{
-    {"partition_selected", "route_ids"}, {"moe_selected", "moe_ids"}, {"moba_selected", "moba_selected"}, {"row_selected", "row_ids"}};
+const std::map<std::string, std::string> kChoices{{"partition_selected", "route_ids"}, {"moe_selected", "moe_ids"},
+                                                  {"moba_selected", "moba_selected"},  {"row_selected", "row_ids"},
+                                                  {"nsa_selected", "nsa_selected"},    {"dsa_selected", "dsa_selected"}};
 
 /// How the prompt is cut: pieces of tokens, each with a chunk size (0: step form).
 struct Piece {
@@ -100,6 +102,11 @@ void compare_states(Case& c, const ModelState& state, std::int64_t tokens) {
       const Tensor kept = state.layers[static_cast<std::size_t>(layer)].conv_caches.at(0);
       CHECK(relative_error(host_copy(c.model->backend(), kept), floats(*window)) < kTolerance);
     }
+    if (const StoredTensor* keys = c.io.find(fmt::format("layers.{}.cache.index_k", layer)); keys && tokens == keys->shape[0]) {
+      INFO("the indexer's keys of layer " << layer);
+      const KvCache& kv = state.layers[static_cast<std::size_t>(layer)].kv;
+      CHECK(relative_error(host_copy(c.model->backend(), kv.index.slice(0, kv.length)), floats(*keys)) < kTolerance);
+    }
     for (const auto& [name, place] : places) {
       const StoredTensor* expected = c.io.find(fmt::format("layers.{}.state.{}.t{}", layer, name, tokens));
       if (!expected) continue;
@@ -123,6 +130,22 @@ std::vector<std::int64_t> chosen(const Case& c, const std::vector<std::int32_t>&
   return all;
 }
 
+/// Our scores of what was chosen against the reference's of all that could be, [T, groups, width].
+void compare_scores(Case& c, Recording& seen, std::int64_t layer, const std::string& ours, const std::string& selected,
+                    const std::string& theirs) {
+  const StoredTensor* expected = c.io.find(fmt::format("layers.{}.{}", layer, theirs));
+  if (!expected) return;
+  INFO(theirs << " of layer " << layer);
+  const std::vector<std::int32_t>& ids = seen.integers(layer, selected);
+  const std::int64_t width = expected->shape.back(), groups = expected->size() / width, count = std::ssize(ids) / groups;
+  std::vector<float> chosen;
+  for (std::int64_t i = 0; i < std::ssize(ids); ++i) {
+    const std::int32_t id = ids[static_cast<std::size_t>(i)];
+    chosen.push_back(id < 0 ? 0 : floats(*expected)[static_cast<std::size_t>(i / count * width + id)]);
+  }
+  CHECK(relative_error(seen.floats(layer, ours), chosen) < kTolerance);
+}
+
 void compare_recording(Case& c, Recording& seen) {
   for (std::int64_t layer = 0; layer < c.model->layers(); ++layer) {
     auto compare = [&](const std::string& ours, const std::string& theirs, std::int64_t from_layer) {
@@ -134,7 +157,7 @@ void compare_recording(Case& c, Recording& seen) {
       CHECK(relative_error(got, floats(*expected)) < kTolerance);
     };
     compare("residual", "hidden", layer + 1);
-    for (const char* same : {"log_decay", "beta", "dt", "moe_logits", "mixer_out"}) compare(same, same, layer);
+    for (const char* same : {"log_decay", "beta", "dt", "moe_logits", "mixer_out", "nsa_gates"}) compare(same, same, layer);
     if (c.model->plan().family != "sse_swa_moba" || c.model->layout(layer).memory.empty()) compare("readout", "pre_o_proj", layer);
     compare("attention_readout", "pre_o_proj_attention", layer);
     compare("q", "ssm_C", layer);
@@ -143,6 +166,8 @@ void compare_recording(Case& c, Recording& seen) {
     compare("partition_gate", "route_probs", layer);
     compare("head_gate_q", "sla_gate_q", layer);
     compare("head_gate_k", "sla_gate_k", layer);
+    compare_scores(c, seen, layer, "nsa_importance", "nsa_selected", "nsa_importance");
+    compare_scores(c, seen, layer, "dsa_scores", "dsa_selected", "dsa_index_scores");
     for (const auto& [ours, theirs] : kChoices) {
       const auto expected = c.io.integers.find(fmt::format("layers.{}.{}", layer, theirs));
       if (expected == c.io.integers.end()) continue;
@@ -169,7 +194,29 @@ void compare_other_prompts(Case& c) {
   CHECK(relative_error(stepwise, floats(*c.io.find("stepwise_logits"))) < kTolerance);
 }
 
+/// Bit j of byte b of a query and head: it sees key 8 b + j.
+void compare_sight(Case& c) {
+  for (std::int64_t layer = 0; layer < c.model->layers(); ++layer) {
+    const std::string name = fmt::format("layers.{}.visible_bits", layer);
+    if (!c.io.integers.contains(name)) continue;
+    const std::vector<std::int64_t>& bits = c.io.integers.at(name);
+    const std::int64_t heads = c.io.integer_shapes.at(name)[0], T = c.io.integer_shapes.at(name)[1],
+                       bytes = c.io.integer_shapes.at(name)[2];
+    const auto pattern = AttentionPattern::of(c.model->plan().layers[static_cast<std::size_t>(layer)].config, layer, heads);
+    REQUIRE(pattern);
+    const FixedPattern rule = pattern->on_host();
+    std::int64_t wrong = 0;
+    for (std::int64_t i = 0; i < heads * T * T; ++i) {
+      const std::int64_t h = i / (T * T), t = i / T % T, s = i % T;
+      const bool seen = (bits[static_cast<std::size_t>((h * T + t) * bytes + s / 8)] >> s % 8 & 1) != 0;
+      wrong += seen != (s <= t && rule.sees(h, t / rule.block_size, s / rule.block_size));
+    }
+    CHECK(wrong == 0);
+  }
+}
+
 void compare_with_reference(Case c) {
+  compare_sight(c);
   for (const auto& [way_name, way] : ways(c.T())) {
     INFO("read by " << way_name);
     ModelState state = c.model->start();

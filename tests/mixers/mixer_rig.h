@@ -170,6 +170,7 @@ inline void check_same_state(const MixerState& a, const MixerState& b, double to
   if (a.kv.length == 0) return;
   CHECK(difference(values_of(a.kv.k.slice(0, a.kv.length)), values_of(b.kv.k.slice(0, b.kv.length))) <= tolerance);
   CHECK(difference(values_of(a.kv.v.slice(0, a.kv.length)), values_of(b.kv.v.slice(0, b.kv.length))) <= tolerance);
+  if (a.kv.index) CHECK(difference(values_of(a.kv.index.slice(0, a.kv.length)), values_of(b.kv.index.slice(0, b.kv.length))) <= tolerance);
 }
 
 }  // namespace statescope::test

@@ -28,4 +28,56 @@ TEST_CASE("softmax attention: MoBA that may choose every block sees every token 
   CHECK(difference(read(7, 3), all) > 1e-2);
 }
 
+namespace {
+
+/// What a Transformer puts out, whose weights are the same with any keys.
+std::vector<float> read_with(const json& keys) {
+  MixerRig rig(Editable(small_config("transformer", {{"num_kv_heads", 2}})).set(keys));
+  return rig.read(rig.some_input(50)).y;
+}
+
+}  // namespace
+
+TEST_CASE("softmax attention: patterns that are a window, or everything (spec §18.5)") {
+  const std::vector<float> all = read_with(json::object());
+  CHECK(difference(read_with(pattern("longformer", {{"window", 9}})), read_with({{"window_size", 9}})) < 1e-6);
+  CHECK(difference(read_with(pattern("longformer", {{"window", 9}})), all) > 1e-2);
+  CHECK(difference(read_with(pattern("longformer", {{"window", 1}, {"global_tokens", {0, 49}}})), all) > 1e-2);
+  CHECK(difference(read_with(pattern("bigbird", {{"block_size", 8}, {"window_blocks", 7}})), all) < 1e-6);
+  CHECK(difference(read_with(pattern("blocksparse", {{"block_size", 8}, {"local_blocks", 7}, {"vert_stride", 100}})), all) < 1e-6);
+  CHECK(difference(read_with(pattern("blocksparse", {{"block_size", 8}, {"local_blocks", 1}, {"vert_stride", 1}})), all) < 1e-6);
+}
+
+TEST_CASE("softmax attention: an indexer that may choose every token leaves latent attention as it is (spec §18.2)") {
+  const Editable indexed(indexed_config({{"index_topk", 60}}));
+  Editable plain(*indexed.checkpoint());
+  plain.erase("indexer.wq_b.weight").erase("indexer.wk.weight").erase("indexer.weights_proj.weight");
+  plain.erase("indexer.k_norm.weight").erase("indexer.k_norm.bias");
+  plain.set({{"model_type", "deepseek_v3"}, {"index_n_heads", nullptr}, {"index_head_dim", nullptr}, {"index_topk", nullptr}});
+  const std::vector<std::int32_t> ids = some_ids(50);
+  const std::vector<float> all = logits_of(*plain.model(), ids);
+  CHECK(difference(logits_of(*indexed.model(), ids), all) < 1e-6);
+  CHECK(difference(logits_of(*Editable(*indexed.checkpoint()).set({{"index_topk", 7}}).model(), ids), all) > 1e-3);
+}
+
+TEST_CASE("softmax attention: query heads of a group of NSA may change places with their rows (spec §18.3)") {
+  const json config =
+      small_config("nsa", {{"num_kv_heads", 2}, {"head_dim", 12}, {"block_size", 4}, {"block_counts", 4}, {"window_size", 7}});
+  Editable changed(config);
+  // Heads 0 and 1 of four read the first head of keys.
+  const auto swap_rows = [&](const std::string& name, std::size_t rows, std::size_t width) {
+    const std::span<float> W = changed.floats(name);
+    std::swap_ranges(W.begin(), W.begin() + static_cast<std::ptrdiff_t>(rows * width),
+                     W.begin() + static_cast<std::ptrdiff_t>(rows * width));
+  };
+  swap_rows("model.layers.0.attn.q_proj.weight", 12, 64);
+  swap_rows("model.layers.0.attn.g_proj.weight", 3, 64);
+  const std::span<float> o = changed.floats("model.layers.0.attn.o_proj.weight");
+  for (std::ptrdiff_t row = 0; row < 64; ++row)
+    std::swap_ranges(o.begin() + row * 48, o.begin() + row * 48 + 12, o.begin() + row * 48 + 12);
+  MixerRig before{Editable(config)}, after{changed};
+  const std::vector<float> x = before.some_input(50);
+  CHECK(difference(after.read(x).y, before.read(x).y) < 1e-5);
+}
+
 }  // namespace statescope::test::softmax_attention_test

@@ -7,6 +7,7 @@
 #include "engine/config/config_keys.h"
 #include "engine/config/names.h"
 #include "engine/error.h"
+#include "engine/mixers/attention/attention_pattern.h"
 #include "engine/model/families/families.h"
 
 namespace statescope {
@@ -77,6 +78,32 @@ Config with_moba_sizes(const Config& config) {
   return config.with("moba_chunk_size", config.integer("moba_chunk_size", 256)).with("moba_topk", config.integer("moba_topk", 4, 1, 4096));
 }
 
+/// NSA's sizes likewise (spec §18.3). A null is none of them: num_kv_heads alone may be one. Throws Error.
+Config with_nsa_sizes(const Config& config) {
+  const auto is_null = [&](const char* key) { return config.raw().contains(key) && !config.has(key); };
+  for (const char* key : {"block_size", "block_counts", "window_size"}) {
+    if (is_null(key)) throw Error(fmt::format("config: \"{}\" is null, expected a number", key));
+  }
+  const std::int64_t heads = config.integer("num_heads", 64);
+  return config.with("num_heads", heads)
+      .with("num_kv_heads", config.integer("num_kv_heads", is_null("num_kv_heads") ? heads : 4))
+      .with("head_dim", config.integer("head_dim", 32))
+      .with("block_size", config.integer("block_size", 64))
+      .with("block_counts", config.integer("block_counts", 16))
+      .with("window_size", config.integer("window_size", 512));
+}
+
+/// What `attn_pattern` says must be right for every layer; a note where its lists end. Throws Error.
+void read_patterns(Plan& plan) {
+  for (std::size_t i = 0; i < plan.layers.size(); ++i) {
+    const Config& config = plan.layers[i].config;
+    const auto pattern = AttentionPattern::of(config, static_cast<std::int64_t>(i), config.integer("num_heads", 32));
+    if (i == 0 && pattern && pattern->listed_tokens() > 0)
+      plan.notes.push_back(
+          fmt::format("attn_pattern lists random blocks for {} tokens; those behind them have none", pattern->listed_tokens()));
+  }
+}
+
 /// full_layers: softmax; the other listed ones: MoBA; all others: SSE beside a sliding window (spec §4.8).
 void plan_sse_swa_moba(const Config& config, Plan& plan) {
   const auto layers = static_cast<std::int64_t>(plan.layers.size());
@@ -132,6 +159,10 @@ Plan plan_fla(const Config& stored, const std::string& family) {
     plan_sse_swa_moba(config, plan);
   } else if (family == "moba") {
     for (LayerPlan& layer : plan.layers) layer.config = with_moba_sizes(config);
+  } else if (family == "nsa") {
+    for (LayerPlan& layer : plan.layers) layer.config = with_nsa_sizes(config);
+  } else if (family == "transformer") {
+    read_patterns(plan);
   } else {
     plan_hybrid(config, plan);
   }

@@ -1,6 +1,7 @@
 // Implicit attention of a run: Σ_s A_{t,s} v_s is what token t read, in every family (spec §12.8, §16.9).
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "engine/analysis/attention_map.h"
 #include "engine/analysis/memory_reading.h"
@@ -153,9 +154,12 @@ TEST_CASE("answers: all slots together are their sum; in MoM weighed as the mode
 TEST_CASE("answers: softmax layers show their weights, through windows and chosen blocks") {
   const json moba{{"layers", {1}},          {"num_heads", 4},       {"num_kv_heads", 2}, {"qk_norm", true},
                   {"window_size", nullptr}, {"moba_chunk_size", 8}, {"moba_topk", 3}};
-  for (const SmallModel& small : {SmallModel{"plain, grouped", small_config("transformer", {{"num_kv_heads", 2}})},
-                                  {"window", small_config("transformer", {{"window_size", 9}})},
-                                  {"blocks", small_config("sse_swa_moba", {{"head_dim", 16}, {"attn", moba}})}}) {
+  for (const SmallModel& small :
+       {SmallModel{"plain, grouped", small_config("transformer", {{"num_kv_heads", 2}})},
+        {"window", small_config("transformer", {{"window_size", 9}})},
+        {"pattern",
+         small_config("transformer", pattern("bigbird", {{"block_size", 4}, {"window_blocks", 2}, {"random_blocks", random_blocks()}}))},
+        {"blocks", small_config("sse_swa_moba", {{"head_dim", 16}, {"attn", moba}})}}) {
     INFO(small.name);
     SmallEvidence run(small.config, kTokens);
     Recording seen(run.model->backend());
@@ -172,6 +176,28 @@ TEST_CASE("answers: softmax layers show their weights, through windows and chose
         for (std::int64_t s = kFrom; s <= t; ++s) sum += window.at(t, s);
         CHECK(std::abs(sum - 1) < 1e-5);
         CHECK(std::abs(window.map.all[static_cast<std::size_t>(t - kFrom)] - 1) < 1e-5);
+      }
+    }
+  }
+}
+
+TEST_CASE("answers: layers that choose tokens or blocks show the weights of what they read") {
+  const json blocks{{"num_kv_heads", 2}, {"head_dim", 12}, {"block_size", 4}, {"block_counts", 4}, {"window_size", 7}};
+  for (const auto& [small, heads, v_heads] : {std::tuple{SmallModel{"tokens", indexed_config()}, std::int64_t{2}, std::int64_t{2}},
+                                              {SmallModel{"blocks", small_config("nsa", blocks)}, 4, 2}}) {
+    INFO(small.name);
+    SmallEvidence run(small.config, kTokens);
+    Recording seen(run.model->backend());
+    ModelState state = run.model->start();
+    read_logits(*run.model, state, some_ids(kTokens), {.prompt_length = kTokens}, &seen);
+    for (std::int64_t head = 0; head < heads; ++head) {
+      const Window whole(run.evidence, 1, head, 0, kTokens), window(run.evidence, 1, head, kFrom, kTo);
+      check_sums(whole, head, seen.floats(1, "v"), v_heads, seen.floats(1, "readout"), heads);
+      for (std::int64_t t = kFrom; t < kTo; ++t) {
+        double before = 0;
+        for (std::int64_t s = 0; s < kFrom; ++s) before += whole.at(t, s);
+        CHECK(std::abs(window.before(t) - before) < 1e-5);
+        for (std::int64_t s = kFrom; s <= t; ++s) CHECK(std::abs(window.at(t, s) - whole.at(t, s)) < 1e-6);
       }
     }
   }

@@ -16,8 +16,10 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 /// One small config of each family of flash-linear-attention and of Qwen's.
 std::vector<json> plain_families() {
   std::vector<json> all;
-  for (const char* family : {"transformer", "linear_attn", "retnet", "gla", "delta_net", "gated_deltanet", "gated_deltaproduct", "kda",
-                             "comba", "gsa", "hgrn2", "metala", "mom", "mamba2", "mamba", "falcon_mamba", "sse", "sse_swa_moba", "moba"})
+  for (const char* family :
+       {"transformer", "linear_attn", "retnet", "gla", "delta_net", "gated_deltanet", "gated_deltaproduct", "kda", "comba",
+        "gsa",         "hgrn2",       "metala", "mom", "mamba2",    "mamba",          "falcon_mamba",       "sse", "sse_swa_moba",
+        "moba",        "nsa"})
     all.push_back(small_config(family));
   all.push_back(jamba_config());
   for (const char* family : {"qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"}) all.push_back(qwen_config(family));
@@ -34,6 +36,7 @@ std::vector<json> families() {
   for (const char* family : {"lfm2", "lfm2_moe"}) all.push_back(lfm2_config(family));
   all.push_back(kimi_config());
   all.push_back(deepseek_config());
+  all.push_back(indexed_config());
   return all;
 }
 
@@ -122,6 +125,11 @@ TEST_CASE("config keys: objects within a config have lists of their own") {
   CHECK(contains(complaint(small_config("gla", {{"attn", with(attn, {{"qk_norm", true}})}})), "\"qk_norm\""));
   CHECK(contains(complaint(small_config("gla", {{"attn", {with(attn, {{"sinks", 4}})}}})), "\"sinks\""));
   CHECK(contains(complaint(small_config("transformer", {{"attn", attn}})), "\"attn\""));
+  const json strided{{"block_size", 3}, {"local_blocks", 2}, {"vert_stride", 8}};
+  CHECK(complaint(small_config("transformer", pattern("blocksparse", strided))).empty());
+  CHECK(contains(complaint(small_config("transformer", pattern("blocksparse", with(strided, {{"sinks", 1}})))), "\"sinks\""));
+  CHECK(contains(complaint(small_config("transformer", pattern("blocksparse", with(strided, {{"window", 1}})))), "\"window\""));
+  CHECK(contains(complaint(small_config("gla", pattern("blocksparse", strided))), "\"attn_pattern\""));
   CHECK(complaint(small_config("mom", {{"attn", with(attn, {{"qkv_bias", true}})}})).empty());
   CHECK(contains(complaint(small_config("gla", sla({{"gdn_decay", false}}))), "\"gdn_decay\""));
   CHECK(contains(complaint(small_config("gla", {{"row_sparse", {{"topk", 4}, {"rows", 3}}}})), "\"rows\""));
@@ -182,7 +190,8 @@ TEST_CASE("config keys: a changed number or switch is refused, or changes what i
       if (key == "norm_q") continue;                                     // the norm of each head's output takes out what scales its query
       if (key == "intermediate_size" && type == "qwen3_next") continue;  // all layers have experts
       if (key == "intermediate_size" && dense_granite) continue;         // its MLP has a key of its own
-      if (key == "mamba_expand" && small.config.contains("mamba_d_ssm")) continue;  // which says the width instead
+      if (key == "first_k_dense_replace" && small.config.contains("mlp_layer_types")) continue;  // which says it of each layer
+      if (key == "mamba_expand" && small.config.contains("mamba_d_ssm")) continue;               // which says the width instead
       std::vector<float> found;
       try {
         found = logits_of(*Editable(*whole.checkpoint()).set(config).model(), ids);
@@ -220,6 +229,11 @@ TEST_CASE("config keys: released configs open, or are refused by the name of wha
                                       "falcon_mamba",
                                       "jamba",
                                       "moba",
+                                      "nsa",
+                                      "dsa",
+                                      "fixed_longformer",
+                                      "fixed_bigbird",
+                                      "fixed_blocksparse",
                                       "lfm2",
                                       "lfm2_moe",
                                       "mamba2_hf",

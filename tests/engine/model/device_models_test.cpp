@@ -40,6 +40,9 @@ class Reader {
     std::vector<float> both = host_copy(model_->backend(), kv.k.slice(0, kv.length));
     const std::vector<float> v = host_copy(model_->backend(), kv.v.slice(0, kv.length));
     both.insert(both.end(), v.begin(), v.end());
+    if (!kv.index) return both;
+    const std::vector<float> index = host_copy(model_->backend(), kv.index.slice(0, kv.length));
+    both.insert(both.end(), index.begin(), index.end());
     return both;
   }
   std::int64_t layers() const { return model_->layers(); }
@@ -98,7 +101,7 @@ void compare(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backe
 bool chooses(const SmallModel& small) {
   constexpr const char* families[] = {"gla row-sparse",   "mom",      "sse",   "qwen3_next",           "nemotron_h",
                                       "granitemoehybrid", "lfm2_moe", "jamba", "kimi_linear, experts", "metala row-sparse",
-                                      "metala, one row"};
+                                      "metala, one row",  "moba",     "nsa",   "deepseek_v32"};
   return std::any_of(std::begin(families), std::end(families), [&](const char* family) { return small.name.starts_with(family); });
 }
 

@@ -31,9 +31,43 @@ TEST_CASE("hybrids: what a config of one may not say is refused by name") {
   refused(deepseek_config({{"topk_method", "greedy"}}), "\"topk_method\" is \"greedy\"");
   refused(deepseek_config({{"scoring_func", "softmax"}}), "\"scoring_func\" is \"softmax\"");
   refused(deepseek_config({{"qk_rope_head_dim", 7}}), "RoPE turns channels in pairs");
+  refused(indexed_config({{"q_lora_rank", nullptr}}), "\"q_lora_rank\" is missing");
+  refused(indexed_config({{"rope_interleave", false}}), "\"rope_interleave\" is false");
+  refused(indexed_config({{"layer_types", {"indexed_attention", "full_attention"}}}), "\"layer_types\" holds");
+  refused(indexed_config({{"mlp_layer_types", {"dense"}}}), "\"mlp_layer_types\" has 1");
+  refused(small_config("moba", {{"window_size", 8}}), "\"window_size\" is 8");
+  refused(small_config("moba", {{"moba_topk", 0}}), "\"moba_topk\" is 0");
+  refused(small_config("nsa", {{"window_size", nullptr}}), "\"window_size\" is null");
   refused(olmo_config({{"surprise", 1}}), "\"surprise\" is 1");
   refused(jamba_config({{"attn_layer_offset", 2}}), "\"attn_layer_offset\" is 2");
   refused(jamba_config({{"num_experts_per_tok", 5}}), "\"num_experts_per_tok\" is 5");
+}
+
+TEST_CASE("Transformer: what a fixed pattern may not say is refused by name") {
+  const auto refused = [](const char* type, const json& keys, const std::string& part) {
+    const std::string text = complaint(small_config("transformer", pattern(type, keys)));
+    INFO(text);
+    CHECK(text.find(part) != text.npos);
+    CHECK(text.find("\"attn_pattern\"") != text.npos);
+  };
+  refused("sinks", json::object(), "\"type\" is \"sinks\"");
+  refused("longformer", json::object(), "\"window\" is missing");
+  refused("longformer", {{"window", 8}, {"dilation", {1, 2}}}, "\"dilation\" has 2 numbers");
+  refused("longformer", {{"window", 8}, {"dilation", {1, 2, 0, 1}}}, "\"dilation\" holds 0");
+  refused("longformer", {{"window", 8}, {"block_size", 4}}, "\"block_size\" is 4");
+  refused("bigbird", {{"block_size", 4}, {"window_blocks", 2}, {"random_blocks", json::array()}}, "each of 2 layers");
+  refused("bigbird", {{"block_size", 4}, {"window_blocks", 2}, {"random_blocks", {{{{0}}}, {{{0}}}}}}, "each of 4 heads");
+  json uneven = random_blocks();
+  uneven[0][1].push_back(json::array());
+  refused("bigbird", {{"block_size", 4}, {"window_blocks", 2}, {"random_blocks", uneven}}, "more blocks for one head");
+  refused("blocksparse", {{"block_size", 4}, {"local_blocks", 0}, {"vert_stride", 2}}, "\"local_blocks\" is 0");
+  CHECK(
+      complaint(small_config("transformer", with(pattern("longformer", {{"window", 8}}), {{"window_size", 8}}))).find("\"attn_pattern\"") !=
+      std::string::npos);
+  const Plan plan = plan_model(Config(
+      small_config("transformer", pattern("bigbird", {{"block_size", 4}, {"window_blocks", 2}, {"random_blocks", random_blocks()}}))));
+  REQUIRE(plan.notes.size() == 1);
+  CHECK(plan.notes[0] == "attn_pattern lists random blocks for 48 tokens; those behind them have none");
 }
 
 TEST_CASE("hybrids: the names of files saved again are read as those of the releases") {

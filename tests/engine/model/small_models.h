@@ -125,6 +125,13 @@ inline json deepseek_config(const json& changes = json::object()) {
   return with(config, changes);
 }
 
+/// DeepSeek-V3.2: the same with an indexer.
+inline json indexed_config(const json& changes = json::object()) {
+  const json config = deepseek_config(
+      {{"model_type", "deepseek_v32"}, {"q_lora_rank", 20}, {"index_n_heads", 3}, {"index_head_dim", 14}, {"index_topk", 7}});
+  return with(config, changes);
+}
+
 inline json lfm2_config(const std::string& model_type, const json& changes = json::object()) {
   const json config{
       {"model_type", model_type}, {"vocab_size", 97},         {"hidden_size", 64},        {"num_hidden_layers", 2},
@@ -139,6 +146,23 @@ inline json jamba_config(const json& changes = json::object()) {
                     {"intermediate_size", 24}, {"num_attention_heads", 4}, {"num_key_value_heads", 2}, {"attn_layer_period", 2},
                     {"attn_layer_offset", 1},  {"num_experts", 4},         {"mamba_d_state", 8}};
   return with(config, changes);
+}
+
+inline json pattern(const char* type, const json& keys) { return {{"attn_pattern", with({{"type", type}}, keys)}}; }
+
+/// Of two layers, four heads and the first 48 tokens in blocks of four.
+inline json random_blocks() {
+  json all = json::array();
+  for (int layer = 0; layer < 2; ++layer) {
+    for (int head = 0; head < 4; ++head) {
+      for (int block = 0; block < 12; ++block) {
+        json& list = all[static_cast<std::size_t>(layer)][static_cast<std::size_t>(head)][static_cast<std::size_t>(block)];
+        list = json::array();
+        if (block > 3) list.push_back((5 * block + head + 2 * layer) % block);
+      }
+    }
+  }
+  return all;
 }
 
 struct SmallModel {
@@ -159,6 +183,20 @@ inline std::vector<SmallModel> small_models() {
       {"moba", small_config("moba", {{"num_kv_heads", 2}, {"qk_norm", true}, {"moba_chunk_size", 8}, {"moba_topk", 3}})},
       {"moba, 20 channels, bias, no gate",
        small_config("moba", with(awkward, {{"qkv_bias", true}, {"moba_chunk_size", 5}, {"moba_topk", 2}, {"use_output_gate", false}}))},
+      {"transformer, dilated windows, global tokens",
+       small_config("transformer", pattern("longformer", {{"window", 5}, {"dilation", {1, 2, 3, 1}}, {"global_tokens", {0, 9}}}))},
+      {"transformer, windows of blocks, random ones",
+       small_config(
+           "transformer",
+           with(pattern("bigbird", {{"block_size", 4}, {"window_blocks", 2}, {"global_blocks", 1}, {"random_blocks", random_blocks()}}),
+                {{"num_kv_heads", 2}}))},
+      {"transformer, local blocks, vertical strides",
+       small_config("transformer",
+                    pattern("blocksparse", {{"block_size", 3}, {"local_blocks", 2}, {"vert_stride", 8}, {"homo_head", false}}))},
+      {"nsa", small_config("nsa", {{"num_kv_heads", 2}, {"head_dim", 12}, {"block_size", 4}, {"block_counts", 4}, {"window_size", 7}})},
+      {"nsa, bias, one head of keys",
+       small_config(
+           "nsa", {{"num_kv_heads", 1}, {"head_dim", 10}, {"qkv_bias", true}, {"block_size", 5}, {"block_counts", 3}, {"window_size", 3}})},
       {"linear_attn", small_config("linear_attn")},
       {"linear_attn identity, 20 channels, grouped",
        small_config("linear_attn", {{"hidden_size", 80}, {"num_kv_heads", 2}, {"feature_map", "identity"}})},
@@ -332,6 +370,7 @@ inline std::vector<SmallModel> small_models() {
                                                                    {"moe_intermediate_size", nullptr},
                                                                    {"rope_interleave", false},
                                                                    {"attention_bias", true}})},
+      {"deepseek_v32", indexed_config({{"mlp_layer_types", {"sparse", "dense"}}, {"n_group", 3}, {"topk_group", 1}})},
       {"kimi_linear", kimi_config({{"num_experts", nullptr},
                                    {"num_experts_per_token", nullptr},
                                    {"moe_intermediate_size", nullptr},

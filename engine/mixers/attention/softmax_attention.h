@@ -14,6 +14,10 @@ class AttentionHeads {
   MixerLayout layout() const;
   /// o [T, heads, head_dim]. Shows q, k, v and which blocks were chosen.
   Value operator()(Program& p) const;
+  /// q [T, heads, head_dim], with which it would attend; the keys and values have been appended. Shows all three.
+  Value queries(Program& p) const;
+  std::int64_t heads() const { return heads_; }
+  std::int64_t kv_heads() const { return kv_heads_; }
   std::int64_t head_dim() const { return head_dim_; }
   std::int64_t value_dim() const { return heads_ * head_dim_; }
 
@@ -26,6 +30,7 @@ class AttentionHeads {
   Linear q_proj_, k_proj_, v_proj_;
   ConstTensor q_norm_, k_norm_;  // [head_dim], or of all heads together
   float qk_norm_eps_;
+  FixedPattern pattern_;
   std::optional<Rope> rope_;                                 // none: no positions
   float in_factor_ = 1, query_factor_ = 1, key_factor_ = 1;  // of x, q and k
 };

@@ -1,6 +1,8 @@
-// Multi-head latent attention: keys and values of all heads come from one latent vector a token (spec §17.4, §18.1).
+// Multi-head latent attention: keys and values of all heads come from one latent vector a token (spec §17.4, §18.1); with an indexer only
+// tokens that it chooses are looked at (§18.2).
 #include <optional>
 
+#include "engine/mixers/attention/token_indexer.h"
 #include "engine/mixers/described.h"
 #include "engine/mixers/rope.h"
 #include "engine/mixers/table.h"
@@ -12,7 +14,7 @@ constexpr float kLatentEps = 1e-6F;  // whatever the config says of its other no
 
 class LatentAttention final : public DescribedMixer {
  public:
-  explicit LatentAttention(const MixerBuild& build) {
+  LatentAttention(const MixerBuild& build, bool chooses) {
     const Config& config = build.config;
     const WeightScope& weights = build.weights;
     const std::int64_t hidden = config.integer("hidden_size"), q_rank = config.integer("q_lora_rank", 0, 0);
@@ -36,6 +38,7 @@ class LatentAttention final : public DescribedMixer {
     require_pairs(shared_, "qk_rope_head_dim");
     rope_ = Rope(config, shared_, 1);
     interleaved_ = config.boolean("rope_interleave", true);
+    if (chooses) indexer_.emplace(build, q_rank);
   }
 
   MixerLayout layout() const override {
@@ -43,6 +46,7 @@ class LatentAttention final : public DescribedMixer {
     layout.kv_heads = heads_;
     layout.key_dim = own_ + shared_;
     layout.value_dim = V_;
+    if (indexer_) layout.index_dim = indexer_->width();
     return layout;
   }
 
@@ -79,9 +83,10 @@ class LatentAttention final : public DescribedMixer {
     p.show("q", q);
     p.show("k", k);
     p.show("v", v);
-    p.append(k, v);
-    // o_t = Σ_s softmax_s(d^{-1/2} q_t·k_s) v_s, d the length of a key
-    const Value o = p.attend({.q = q, .scale = inverse_sqrt(own_ + shared_)}, heads_, V_).first;
+    p.append(k, v, indexer_ ? indexer_->key(p, *rope_) : Value{});
+    // o_t = Σ_s softmax_s(d^{-1/2} q_t·k_s) v_s, d the length of a key; s: all tokens up to t, or those that the indexer chooses of them
+    const Value chosen = indexer_ ? indexer_->chosen(p, low, *rope_) : Value{};
+    const Value o = p.attend({.q = q, .scale = inverse_sqrt(own_ + shared_), .chosen = chosen}, heads_, V_).first;
     p.result = o_proj_(p, p.show("readout", p.with_axes(o, {heads_ * V_})));
   }
 
@@ -101,11 +106,13 @@ class LatentAttention final : public DescribedMixer {
   Linear q_a_proj_, q_proj_, kv_a_proj_, kv_b_proj_, o_proj_;
   ConstTensor q_a_norm_, kv_a_norm_;
   std::optional<Rope> rope_;
+  std::optional<TokenIndexer> indexer_;
   bool interleaved_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<Mixer> make_latent_attention(const MixerBuild& build) { return std::make_unique<LatentAttention>(build); }
+std::unique_ptr<Mixer> make_latent_attention(const MixerBuild& build) { return std::make_unique<LatentAttention>(build, false); }
+std::unique_ptr<Mixer> make_sparse_latent_attention(const MixerBuild& build) { return std::make_unique<LatentAttention>(build, true); }
 
 }  // namespace statescope

@@ -1,10 +1,11 @@
-// Softmax attention: the Transformer, the attention layers of every hybrid, and MoBA block attention (spec §3.1, §4.8, §7, §19.4 to
-// §19.10).
-#include "engine/mixers/softmax_attention.h"
+// Softmax attention: the Transformer, the attention layers of every hybrid, MoBA's block attention and fixed patterns (spec §3.1, §4.8,
+// §7, §18.5, §19.4 to §19.10).
+#include "engine/mixers/attention/softmax_attention.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "engine/mixers/attention/attention_pattern.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
@@ -27,6 +28,7 @@ AttentionHeads::AttentionHeads(const MixerBuild& build) {
   if (positions) {
     rope_ = Rope(config.has("rope_theta") ? config : config.with("rope_theta", 10000.0), head_dim_, 1);
   }
+  if (const auto pattern = AttentionPattern::of(config, build.layer, heads_)) pattern_ = pattern->on_device(build.weights);
   window_ = config.has("window_size") ? config.integer("window_size") : 0;
   moba_chunk_size_ = config.integer("moba_chunk_size", 0, 0);
   moba_topk_ = config.integer("moba_topk", 0, 0, 4096);
@@ -56,7 +58,7 @@ MixerLayout AttentionHeads::layout() const {
   return layout;
 }
 
-Value AttentionHeads::operator()(Program& p) const {
+Value AttentionHeads::queries(Program& p) const {
   const auto times = [&](float factor, Value z) { return factor == 1 ? z : p.apply(program::Times{factor}, z); };
   const Value x = scaled_input(p, in_factor_, hidden_);
   const auto heads = [&](const Linear& linear, std::int64_t count) {
@@ -74,10 +76,14 @@ Value AttentionHeads::operator()(Program& p) const {
   p.show("k", k);
   p.show("v", v);
   p.append(k, v);
+  return q;
+}
 
+Value AttentionHeads::operator()(Program& p) const {
+  const Value q = queries(p);
   // o_t = Σ_s softmax_s(d^{-1/2} q_t·k_s) v_s
   const program::Attend attention{
-      .q = q, .scale = inverse_sqrt(head_dim_), .window = window_, .block_size = moba_chunk_size_, .topk = moba_topk_};
+      .q = q, .scale = inverse_sqrt(head_dim_), .window = window_, .block_size = moba_chunk_size_, .topk = moba_topk_, .pattern = pattern_};
   const auto [o, selected] = p.attend(attention, heads_, head_dim_);
   if (selected) p.show("moba_selected", selected);
   return o;

@@ -1,6 +1,6 @@
 // MoBA as flash-linear-attention has it: softmax attention over blocks chosen by their mean key, a norm of each head, perhaps a gate
 // (spec §18.4).
-#include "engine/mixers/softmax_attention.h"
+#include "engine/mixers/attention/softmax_attention.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
