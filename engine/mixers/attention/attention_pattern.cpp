@@ -75,18 +75,20 @@ void AttentionPattern::read_bigbird(const Config& pattern, std::int64_t layer, s
   for (std::int64_t b = 0; b < pattern.integer("global_blocks", 0, 0, 4096); ++b) global_.push_back(static_cast<std::int32_t>(b));
   if (!pattern.has("random_blocks")) return;
   const nlohmann::json& of_heads = lists(pattern.raw()["random_blocks"], layer, layers, "layers");
-  std::vector<std::vector<std::vector<std::int32_t>>> all(static_cast<std::size_t>(heads));
+  std::vector<std::vector<std::vector<std::int32_t>>> all;
   for (std::int64_t h = 0; h < heads; ++h) {
     const nlohmann::json& of_blocks = lists(of_heads, h, heads, "heads");
     if (!of_blocks.is_array()) throw Error("config: \"random_blocks\" of a head must hold a list for each block of queries");
+    auto& of_head = all.emplace_back();
     for (const nlohmann::json& list : of_blocks) {
       const Config one(nlohmann::json{{"random_blocks", list}});
-      all[static_cast<std::size_t>(h)].push_back(listed_numbers(one, "random_blocks", 0));
-      rule_.listed_width = std::max<std::int64_t>(rule_.listed_width, std::ssize(all[static_cast<std::size_t>(h)].back()));
+      of_head.push_back(listed_numbers(one, "random_blocks", 0));
+      rule_.listed_width = std::max<std::int64_t>(rule_.listed_width, std::ssize(of_head.back()));
     }
-    if (all[static_cast<std::size_t>(h)].size() != all[0].size())
-      throw Error("config: \"random_blocks\" lists more blocks for one head than for another");
+    if (of_head.size() != all[0].size()) throw Error("config: \"random_blocks\" lists more blocks for one head than for another");
   }
+  if (heads * std::ssize(all[0]) > kMostBlocks / std::max<std::int64_t>(rule_.listed_width, 1))
+    throw Error("config: \"random_blocks\" has one list that is too long for so many blocks");
   rule_.listed_rows = std::ssize(all[0]);
   for (const auto& of_blocks : all) {
     for (std::vector<std::int32_t> list : of_blocks) {

@@ -60,6 +60,11 @@ TEST_CASE("Transformer: what a fixed pattern may not say is refused by name") {
   json uneven = random_blocks();
   uneven[0][1].push_back(json::array());
   refused("bigbird", {{"block_size", 4}, {"window_blocks", 2}, {"random_blocks", uneven}}, "more blocks for one head");
+  json long_list = random_blocks();
+  for (int block = 0; block < 4096; ++block) long_list[0][0].push_back(json::array());
+  for (int head = 1; head < 4; ++head) long_list[0][static_cast<std::size_t>(head)] = long_list[0][0];
+  long_list[0][0][0] = std::vector<int>(2000, 0);
+  refused("bigbird", {{"block_size", 4}, {"window_blocks", 2}, {"random_blocks", long_list}}, "too long for so many blocks");
   refused("blocksparse", {{"block_size", 4}, {"local_blocks", 0}, {"vert_stride", 2}}, "\"local_blocks\" is 0");
   CHECK(
       complaint(small_config("transformer", with(pattern("longformer", {{"window", 8}}), {{"window_size", 8}}))).find("\"attn_pattern\"") !=
