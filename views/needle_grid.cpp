@@ -211,6 +211,7 @@ void draw_list(const Picture& picture) {
       if (row.bottom() <= picture.list.bottom()) write(part, theme.faint);
   };
   const std::vector<NeedleGrid::Failure>* failures = marked_failures(data);
+  if (!failures && !picture.frame.shown.hints) return;
   if (!failures) return explain(Views::tr("Choose a cell to open a prompt that failed."));
   const NeedleGrid::Cell& cell = data.grid.cells[static_cast<std::size_t>(data.mark)];
   write(place_text(data, data.mark), theme.ink, true);

@@ -274,6 +274,7 @@ std::string tooltip_of(const std::vector<Sheet>& sheets, const Hit& hit) {
   lines.insert(lines.begin(), joined(where, ", "));
   if (!sheet->place.empty()) lines.push_back(sheet->place);
   if (const std::string remark = sheet->remark ? sheet->remark(hit) : ""; !remark.empty()) lines.push_back(remark);
+  if (!sheet->invitation.empty()) lines.push_back(sheet->invitation);
   lines.push_back(accuracy_words(sheet->accuracy));
   return joined(lines, "\n");
 }

@@ -64,6 +64,7 @@ struct Sheet {
   std::string place = {};  // what all of it is of: "layer 2, head 1, after token 12 “␣anna”"
   Accuracy accuracy = kExact;
   std::function<std::string(const Hit& hit)> remark = {};  // what else there is to say of a place; null or empty: nothing
+  std::string invitation = {};                             // what choosing a place would show
   // In the table:
   int rows = 0;     // the axis that goes down, all columns are along it; −1: another sheet says the same in the table
   int across = -1;  // the axis whose places are side by side; −1: none. Of others the cursor's place is shown

@@ -105,7 +105,7 @@ std::vector<Sheet> sheets(const StateData& data) {
                          .equation = Views::tr(kState),
                          .along = {0, 1},
                          .number = [=](std::int64_t i) { return slot_at(i / rows).row_change[static_cast<std::size_t>(i % rows)]; }});
-  changes.remark = [](const Hit&) { return Views::tr("Choose it: who wrote the whole row"); };
+  changes.invitation = Views::tr("Choose it: who wrote the whole row");
   Axis whole_slots = slots;
   whole_slots.move = [](std::int64_t slot) { return CursorMove{.slot = slot, .row = kAllRows, .column = -1}; };
   Sheet states = sheet({whole_slots}, 0,
@@ -113,7 +113,7 @@ std::vector<Sheet> sheets(const StateData& data) {
                         .equation = Views::tr("Frobenius norm"),
                         .along = {0},
                         .number = [=](std::int64_t i) { return slot_at(i).change; }});
-  states.remark = [](const Hit&) { return Views::tr("Choose it: who wrote the whole state"); };
+  states.invitation = Views::tr("Choose it: who wrote the whole state");
   return {matrix, changes, states, history_sheet(data)};
 }
 

@@ -51,6 +51,8 @@ struct Picture : Places {
   /// In a place too small for the matrix only words are drawn.
   bool has_room() const { return main.w >= 40 * s && main.h >= 40 * s; }
   bool has_others() const { return data.slots.size() > 1; }
+  /// Of what is chosen; where nothing can be, it has no place.
+  bool has_words() const { return frame.shown.captions && (frame.shown.hints || data.has_chosen()); }
 
  private:
   Places matrix_in(Rect room, bool compact) const;
@@ -86,14 +88,14 @@ Places Picture::matrix_in(Rect room, bool without_axes) const {
 Places Picture::words_below(Rect body, bool others_below) const {
   Rect strip;
   // Room for who wrote the cell, whether one is chosen or not: the picture does not jump.
-  if (frame.shown.captions && title.h + body.h >= 250 * s && body.w >= 200 * s) {
+  if (has_words() && title.h + body.h >= 250 * s && body.w >= 200 * s) {
     strip = {body.x, body.bottom() - history_height(frame), body.w, history_height(frame)};
     body.h -= strip.h + 2 * s;
   }
   // Room for the longest value in any case, so that the picture does not jump when a cell is chosen.
   const float longest = canvas.text_width(std::string(82, '0'), exact());
   const float most_lines = strip.h > 0 && title.h + body.h < 360 * s ? 1 : 3;
-  const float lines = frame.shown.captions ? std::clamp(std::ceil(longest / std::max(1.0f, body.w)), 1.0f, most_lines) : 0;
+  const float lines = has_words() ? std::clamp(std::ceil(longest / std::max(1.0f, body.w)), 1.0f, most_lines) : 0;
   const bool without_axes = body.h - lines * line() - 45 * s - gap() < 80 * s;
   const float readout_height = without_axes ? 0 : lines * line();
   Rect room{body.x, body.y, body.w, body.h - readout_height - gap()};
@@ -131,7 +133,7 @@ float Picture::others_width(Rect column) const {
 Places Picture::words_beside(Rect body) const {
   const float column = std::max(0.45f * body.w, 250 * s), words = 3 * line() + history_height(frame) + 2 * s;
   const float least = words + (has_others() ? 60 * s + 2 * kSmallLine * s + gap() : 0);
-  if (!frame.shown.captions || body.h < std::max(least, 125 * s) || body.w < 2 * column) return {};
+  if (!has_words() || body.h < std::max(least, 125 * s) || body.w < 2 * column) return {};
   Places places = matrix_in({body.x, body.y, body.w - column - 3 * gap(), body.h}, false);
   Rect& rest = places.others;
   rest.w = body.right() - rest.x;

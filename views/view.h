@@ -42,11 +42,12 @@ Theme high_contrast_theme();
 /// Okabe–Ito colour number `index` for partitions, heads and models: the same everywhere, always beside a letter or number.
 Color identity_color(std::int64_t index, const Theme& theme);
 
-/// What paper may have otherwise than the window.
+/// What paper and pages may have otherwise than the window.
 struct Shown {
   bool captions = true;    // a view's sentences, numbers beside its drawing, the cursor's own lines
   bool marks = true;       // needle spans, borders of partitions, the training length
   bool color_bars = true;  // their place stays
+  bool hints = true;       // what the pointer and keys of the window would do
   float ticks = 1;         // how densely they stand, of the usual
 };
 
