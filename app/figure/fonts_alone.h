@@ -10,26 +10,28 @@
 
 namespace statescope {
 
-/// An application for fonts and pictures, which needs no display; the same bytes every time.
-class FontsAlone {
+/// An application for fonts and pictures, or for widgets that nobody sees, which needs no display; the same bytes every time.
+template <class Application>
+class Offscreen {
  public:
-  FontsAlone() {
+  Offscreen() {
     if (!QCoreApplication::instance()) application_ = make();
   }
 
  private:
-  std::unique_ptr<QGuiApplication> make() {
+  std::unique_ptr<Application> make() {
     setenv("QT_QPA_PLATFORM", "offscreen", 1);
     runtime_folder_.emplace();
     QHashSeed::setDeterministicGlobalSeed();
-    return std::make_unique<QGuiApplication>(count_, arguments_);
+    return std::make_unique<Application>(count_, arguments_);
   }
 
   std::optional<RuntimeFolder> runtime_folder_;  // goes after the application
   int count_ = 1;
   char name_[11] = "statescope";
   char* arguments_[2] = {name_, nullptr};
-  std::unique_ptr<QGuiApplication> application_;
+  std::unique_ptr<Application> application_;
 };
+using FontsAlone = Offscreen<QGuiApplication>;
 
 }  // namespace statescope

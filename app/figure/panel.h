@@ -17,6 +17,8 @@ class PanelPicture {
   /// Sentences for the figure's caption: what is shown, of which models and where in them, with the source of its equation.
   virtual std::string caption() const = 0;
 
+  /// Null: it is none of a run.
+  virtual const View* view() const { return nullptr; }
   /// Of its heatmap; empty: it has none whose range can be chosen.
   virtual std::optional<Shading> shading() const { return {}; }
   /// Builds it again with that range.

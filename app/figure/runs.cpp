@@ -46,6 +46,13 @@ FigureRun::FigureRun(std::shared_ptr<Reading> reading, PromptInput prompt, std::
   evidence_->set_progress(progress);
 }
 
+Findings FigureRun::known(const std::vector<Question>& questions) const {
+  Findings known;
+  for (const Question& question : questions)
+    if (const Finding* finding = last_.find(question)) known.set(question, *finding);
+  return known;
+}
+
 struct FigureRuns::Known {
   std::string checkpoint, words;
   std::unique_ptr<FigureRun> run;

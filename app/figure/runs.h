@@ -10,6 +10,7 @@
 #include "app/figure/spec.h"
 #include "engine/analysis/evidence.h"
 #include "engine/device.h"
+#include "engine/findings/findings.h"
 #include "engine/session/reading_tree.h"
 
 namespace statescope {
@@ -28,6 +29,9 @@ class FigureRun {
   /// Reading::snapshot
   std::shared_ptr<const Snapshot> snapshot(const Cursor& at) { return tree_.current()->snapshot(at.layer, at.head, at.token); }
   Evidence& evidence() { return *evidence_; }
+  /// Of the questions those that were asked last too, with what came of them: most are the same from token to token.
+  Findings known(const std::vector<Question>& questions) const;
+  void keep(Findings findings) { last_ = std::move(findings); }
   Run& run() { return tree_.current()->run(); }
 
  private:
@@ -35,6 +39,7 @@ class FigureRun {
   ReadingTree tree_;
   FairMutex alone_;
   std::unique_ptr<Evidence> evidence_;
+  Findings last_;
 };
 
 class FigureRuns {

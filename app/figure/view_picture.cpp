@@ -31,21 +31,6 @@ std::int64_t token_of(std::int64_t token, const RunInfo& run) {
   return from_start;
 }
 
-/// Throws Error where the run has no such place.
-Cursor cursor_of(const FigurePanel& panel, const RunInfo& run) {
-  Cursor cursor{.head = panel.head, .slot = panel.slot, .row = panel.row, .column = panel.column};
-  cursor.layer = panel.layer.value_or(interesting_layer(run.model));
-  cursor.token = token_of(panel.token.value_or(-1), run);
-  if (panel.reference) cursor.reference = token_of(*panel.reference, run);
-  check_place("layer", cursor.layer, std::ssize(run.model.layers));
-  const LayerInfo& layer = run.model.layers[static_cast<std::size_t>(cursor.layer)];
-  check_place("head", cursor.head, std::max<std::int64_t>(1, layer.heads));
-  check_place("partition", cursor.slot, std::max<std::int64_t>(1, layer.slots()));
-  check_place("row", cursor.row, layer.rows);
-  check_place("column", cursor.column, layer.columns);
-  return cursor;
-}
-
 /// Waits for the grid, which is read beside the run.
 Finding grid_of(const NeedleGridQuestion& question, const std::string& checkpoint, FigureRuns& runs) {
   std::mutex mutex;
@@ -73,10 +58,16 @@ Findings answers(const std::vector<Question>& questions, const std::string& chec
   std::vector<Question> of_run;
   const auto of_checkpoint = [](const Question& question) { return std::holds_alternative<NeedleGridQuestion>(question); };
   std::ranges::remove_copy_if(questions, std::back_inserter(of_run), of_checkpoint);
-  Findings findings = answers(of_run, run.evidence());
+  Findings findings = run.known(questions);
+  const auto is_known = [&findings](const Question& question) { return findings.find(question) != nullptr; };
+  std::erase_if(of_run, is_known);
+  const Findings found = answers(of_run, run.evidence());
+  for (const Question& question : of_run) findings.set(question, *found.find(question));
   for (const Question& question : questions) {
-    if (of_checkpoint(question)) findings.set(question, grid_of(std::get<NeedleGridQuestion>(question), checkpoint, runs));
+    if (of_checkpoint(question) && !is_known(question))
+      findings.set(question, grid_of(std::get<NeedleGridQuestion>(question), checkpoint, runs));
   }
+  run.keep(findings);
   return findings;
 }
 
@@ -99,7 +90,7 @@ std::shared_ptr<const Peer> peer_of(const View& view, const FigurePanel& panel, 
 
 class ViewPicture : public PanelPicture {
  public:
-  ViewPicture(const FigurePanel& panel, FigureRuns& runs) : row_(row_of(panel)), view_(row_.make()), mode_(panel.mode) {
+  ViewPicture(const FigurePanel& panel, FigureRuns& runs, bool may_be_empty) : row_(row_of(panel)), view_(row_.make()), mode_(panel.mode) {
     const std::string& checkpoint = panel.checkpoints.front();
     cursor_of(panel, runs.planned(panel, checkpoint));  // what is not there is said before all of it is read
     FigureRun& run = runs.run(panel, checkpoint);
@@ -112,14 +103,17 @@ class ViewPicture : public PanelPicture {
     const bool compares = view_->compares() && panel.checkpoints.size() > 1;
     if (compares) findings_.beside = {findings_.peer = peer_of(*view_, panel, cursor_, snapshot_, findings_, runs)};
     build();
-    if (view_->arrays().empty() && view_->compares() && !compares)
+    const bool empty = !may_be_empty && view_->arrays().empty();
+    if (empty && view_->compares() && !compares)
       throw Error(fmt::format("{} compares two models: give \"checkpoints\": [A, B]", panel.view));
-    if (view_->arrays().empty()) throw Error(fmt::format("{} of {} shows nothing: {}", panel.view, checkpoint, view_->sentence()));
-    if (panel.range != RangeChoice{} && !view_->shading()) throw Error(panel.view + " has no colours whose range can be chosen");
+    if (empty) throw Error(fmt::format("{} of {} shows nothing: {}", panel.view, checkpoint, view_->sentence()));
+    if (!may_be_empty && panel.range != RangeChoice{} && !view_->shading())
+      throw Error(panel.view + " has no colours whose range can be chosen");
   }
 
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { view_->draw(canvas, area, frame); }
   std::vector<Array> arrays() const override { return view_->arrays(); }
+  const View* view() const override { return view_.get(); }
   std::optional<Shading> shading() const override { return view_->shading(); }
   void set_range(const RangeChoice& range) override {
     view_->set_range(range);
@@ -132,9 +126,10 @@ class ViewPicture : public PanelPicture {
 
   std::string caption() const override {
     const RunInfo& run = *snapshot_->run;
-    std::string text =
-        fmt::format("{}{} of {} ({}){}, {}, of a prompt of {} tokens, “{}”.", row_.title, mode_.empty() ? "" : fmt::format(" ({})", mode_),
-                    run.model.name, run.model.family, place_words(), after_words(run, cursor_.token), run.prompt_length, beginning(run));
+    const std::string place = place_words(row_, run, cursor_);
+    std::string text = fmt::format("{}{} of {} ({}){}, {}, of a prompt of {} tokens, “{}”.", row_.title,
+                                   mode_.empty() ? "" : fmt::format(" ({})", mode_), run.model.name, run.model.family,
+                                   place.empty() ? "" : ", " + place, after_words(run, cursor_.token), run.prompt_length, beginning(run));
     if (findings_.peer) text += fmt::format(" A is {}, B {}.", run.model.name, findings_.peer->snapshot->run->model.name);
     for (const std::string& intervention : run.branch.interventions) text += fmt::format(" Intervention: {}.", intervention);
     text += " " + view_->sentence();
@@ -144,15 +139,6 @@ class ViewPicture : public PanelPicture {
   }
 
  private:
-  /// ", layer 1, head 0": as much of the place as the view's numbers are of.
-  std::string place_words() const {
-    const LayerInfo& layer = snapshot_->run->model.layers[static_cast<std::size_t>(cursor_.layer)];
-    if (row_.place == ShownPlace::run) return "";
-    if (row_.place == ShownPlace::layer) return fmt::format(", layer {}", cursor_.layer);
-    if (row_.place == ShownPlace::head) return fmt::format(", layer {}, head {}", cursor_.layer, cursor_.head);
-    return ", " + memory_place(layer, cursor_.layer, cursor_.slot, cursor_.head);
-  }
-
   void build() {
     const InEnglish paper;
     view_->build(*snapshot_, cursor_, findings_);
@@ -194,8 +180,30 @@ class ViewPicture : public PanelPicture {
 
 }  // namespace
 
-std::unique_ptr<PanelPicture> make_view_picture(const FigurePanel& panel, FigureRuns& runs) {
-  return std::make_unique<ViewPicture>(panel, runs);
+std::unique_ptr<PanelPicture> make_view_picture(const FigurePanel& panel, FigureRuns& runs, bool may_be_empty) {
+  return std::make_unique<ViewPicture>(panel, runs, may_be_empty);
+}
+
+std::string place_words(const ViewRow& row, const RunInfo& run, const Cursor& at) {
+  const InEnglish paper;
+  if (row.place == ShownPlace::run) return "";
+  if (row.place == ShownPlace::layer) return fmt::format("layer {}", at.layer);
+  if (row.place == ShownPlace::head) return fmt::format("layer {}, head {}", at.layer, at.head);
+  return memory_place(run.model.layers[static_cast<std::size_t>(at.layer)], at.layer, at.slot, at.head);
+}
+
+Cursor cursor_of(const FigurePanel& panel, const RunInfo& run) {
+  Cursor cursor{.head = panel.head, .slot = panel.slot, .row = panel.row, .column = panel.column};
+  cursor.layer = panel.layer.value_or(interesting_layer(run.model));
+  cursor.token = token_of(panel.token.value_or(-1), run);
+  if (panel.reference) cursor.reference = token_of(*panel.reference, run);
+  check_place("layer", cursor.layer, std::ssize(run.model.layers));
+  const LayerInfo& layer = run.model.layers[static_cast<std::size_t>(cursor.layer)];
+  check_place("head", cursor.head, std::max<std::int64_t>(1, layer.heads));
+  check_place("partition", cursor.slot, std::max<std::int64_t>(1, layer.slots()));
+  check_place("row", cursor.row, layer.rows);
+  check_place("column", cursor.column, layer.columns);
+  return cursor;
 }
 
 FigurePanel settled(const FigurePanel& panel, FigureRuns& runs) {

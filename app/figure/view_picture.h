@@ -8,8 +8,14 @@
 
 namespace statescope {
 
-/// The panel's view with all that it asks answered. Throws Error where there is nothing to show; Cancelled.
-std::unique_ptr<PanelPicture> make_view_picture(const FigurePanel& panel, FigureRuns& runs);
+/// The panel's view with all that it asks answered. Throws Error where there is nothing to show, unless it may be empty; Cancelled.
+std::unique_ptr<PanelPicture> make_view_picture(const FigurePanel& panel, FigureRuns& runs, bool may_be_empty = false);
+
+/// "layer 1, head 0": as much of the place as the view's numbers are of; empty: they are of the run.
+std::string place_words(const ViewRow& row, const RunInfo& run, const Cursor& at);
+
+/// Where the panel stands in its run. Throws Error where the run has no such place.
+Cursor cursor_of(const FigurePanel& panel, const RunInfo& run);
 
 /// The panel with its run's own places in it: layer and tokens as numbers from 0, the prompt itself.
 FigurePanel settled(const FigurePanel& panel, FigureRuns& runs);

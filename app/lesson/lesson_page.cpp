@@ -252,7 +252,7 @@ void LessonPage::show_step() {
   set_markdown(prose_, player_.filled(step.prose));
   show_question();
   const std::vector<std::string> broken = player_.broken_claims();
-  set_text(broken_, broken.empty() ? QString() : tr("This run does not show what the step says: %1").arg(to_qstring(joined(broken, "; "))));
+  set_text(broken_, broken.empty() ? QString() : broken_words(broken));
   place_->setText(tr("%1 of %2").arg(player_.index() + 1).arg(lesson.steps.size()));
   back_->setEnabled(player_.index() > 0);
   next_->setEnabled(!player_.is_revealed() || player_.index() + 1 < lesson.steps.size());
@@ -282,11 +282,18 @@ void LessonPage::show_question() {
   }
   set_markdown(reveal_, revealed ? player_.filled(step.reveal) : std::string());
   if (!revealed) return set_text(verdict_, {});
-  const QString answer = to_qstring(player_.answer());
-  const QString verdict = !predicted           ? tr("The run says: %1.")
-                          : predicted == right ? tr("As you said. The run says: %1.")
-                                               : tr("Not as you said. The run says: %1.");
-  set_text(verdict_, verdict.arg(answer));
+  set_text(verdict_, verdict(to_qstring(player_.answer()), predicted, right));
+}
+
+QString LessonPage::broken_words(const std::vector<std::string>& broken) {
+  return tr("This run does not show what the step says: %1").arg(to_qstring(joined(broken, "; ")));
+}
+
+QString LessonPage::verdict(const QString& answer, std::optional<std::size_t> predicted, std::optional<std::size_t> right) {
+  const QString words = !predicted           ? tr("The run says: %1.")
+                        : predicted == right ? tr("As you said. The run says: %1.")
+                                             : tr("Not as you said. The run says: %1.");
+  return words.arg(answer);
 }
 
 }  // namespace statescope

@@ -37,6 +37,10 @@ class LessonPage : public QStackedWidget {
   const std::vector<LessonEntry>& entries() const { return entries_; }
   /// Gives the list the keyboard.
   void show_list();
+  /// How the run's answer stands to what was predicted.
+  static QString verdict(const QString& answer, std::optional<std::size_t> predicted, std::optional<std::size_t> right);
+  /// Of LessonPlayer::broken_claims, which are some.
+  static QString broken_words(const std::vector<std::string>& broken);
   /// After the reader has changed keys.
   void show_keys();
 

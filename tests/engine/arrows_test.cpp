@@ -61,7 +61,7 @@ const std::vector<std::vector<std::string>> kRooms{
      "engine/answers",
      "engine/session"},
     {"app/assets.h", "app/common", "app/canvas", "app/bench", "app/eval", "app/figure", "app/film", "app/batch", "app/inspect",
-     "app/needle", "app/runs", "app/controls", "app/pages", "app/panels", "app/lesson", "app/window", "app/cli", "app"}};
+     "app/needle", "app/runs", "app/controls", "app/pages", "app/panels", "app/lesson", "app/web", "app/window", "app/cli", "app"}};
 
 /// Where `file` stands in the order of rooms: the longest name that holds it; −1: nowhere.
 std::ptrdiff_t room_of(const std::string& file, const std::vector<std::string>& rooms) {
