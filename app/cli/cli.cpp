@@ -70,6 +70,7 @@ struct Arguments {
   InterveneArguments intervene;
   FigureArguments figure;
   FilmArguments film;
+  PageArguments page;
   BatchArguments batch;
   ChatArguments chat;
   WindowArguments window;
@@ -91,15 +92,16 @@ void add_commands(CLI::App& app, Arguments& all) {
   add_intervene(app, all.intervene);
   add_figure(app, all.figure);
   add_film(app, all.film);
+  add_page(app, all.page);
   add_batch(app, all.batch);
   add_chat(app, all.chat);
   add_window(app, all.window);
 }
 
 std::vector<DeviceChoice*> devices_of(Arguments& all) {
-  return {&all.run.device,         &all.bench.device,   &all.sse.device,     &all.eval.device,      &all.inspect.device,
-          &all.needle.device,      &all.observe.device, &all.history.device, &all.intervene.device, &all.figure.device,
-          &all.film.figure.device, &all.batch.device,   &all.window.device};
+  return {&all.run.device,         &all.bench.device,       &all.sse.device,     &all.eval.device,      &all.inspect.device,
+          &all.needle.device,      &all.observe.device,     &all.history.device, &all.intervene.device, &all.figure.device,
+          &all.film.figure.device, &all.page.figure.device, &all.batch.device,   &all.window.device};
 }
 
 /// The command that was asked for, or the window. Returns its exit status.
@@ -124,6 +126,7 @@ int run_chosen(const CLI::App& app, Arguments& all, int argc, char** argv) {
     return figure_command(all.figure);
   }
   if (app.got_subcommand("film")) return film_command(all.film);
+  if (app.got_subcommand("page")) return page_command(all.page);
   if (app.got_subcommand("batch")) return batch_command(all.batch);
   return window_command(argc, argv, all.window);
 }

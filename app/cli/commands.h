@@ -11,6 +11,7 @@
 #include "app/figure/spec.h"
 #include "app/film/film.h"
 #include "app/inspect/arguments.h"
+#include "app/web/recorder_options.h"
 #include "app/window/arguments.h"
 #include "datasets/task.h"
 #include "engine/device.h"
@@ -207,6 +208,19 @@ struct FilmArguments {
   FilmOptions film;
 };
 int film_command(const FilmArguments& arguments);
+
+struct PageArguments {
+  std::vector<std::string> what;   // a lesson, a spec file, or checkpoints side by side
+  std::vector<std::string> views;  // as the window names them; empty: those that a run opens with
+  FigureArguments figure;          // where in a run, and where it goes
+  RecorderOptions recorder;
+  std::string theme;  // "light", "dark"; empty: the reader's
+
+  enum class Kind { lesson, spec, checkpoints };
+  /// By the name's ending, or what lies there. Throws Error.
+  Kind kind() const;
+};
+int page_command(const PageArguments& arguments);
 
 struct BatchArguments {
   std::string file;

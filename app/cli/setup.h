@@ -25,10 +25,11 @@ void add_tokenize(CLI::App& app, TokenizeArguments& tokenize);
 void add_chat(CLI::App& app, ChatArguments& chat);
 void add_dataset(CLI::App& app, DatasetArguments& dataset);
 
-// Pictures (setup_pictures.cpp): the window, without a command; figures and films.
+// Pictures (setup_pictures.cpp): the window, without a command; figures, films and pages.
 void add_window(CLI::App& app, WindowArguments& window);
 void add_figure(CLI::App& app, FigureArguments& figure);
 void add_film(CLI::App& app, FilmArguments& film);
+void add_page(CLI::App& app, PageArguments& page);
 void add_batch(CLI::App& app, BatchArguments& batch);
 
 }  // namespace statescope

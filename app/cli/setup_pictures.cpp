@@ -1,5 +1,8 @@
-// Options of the window, figures and films.
+// Options of the window, figures, films and pages.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <string>
 #include <vector>
@@ -66,6 +69,37 @@ void add_style(CLI::App& command, FigureSpec& style) {
   command.add_option("--type", style.type_pt, "5 to 12 pt (default: 7; neurips, iclr 8; slide 12)")->check(CLI::Range(5.0, 12.0));
   command.add_option("--dpi", style.dpi, "of a PNG (default: 600)")->check(CLI::Range(50, 2400));
   add_look(command, style);
+}
+
+/// WIDTHxHEIGHT. Throws Error.
+Size page_size(const std::string& text) {
+  constexpr int least_width = 240, least_height = 180, most = 2000;
+  int width = 0, height = 0;
+  const char* last = text.data() + text.size();
+  const auto [cross, wrong_width] = std::from_chars(text.data(), last, width);
+  const bool has_both = wrong_width == std::errc() && cross != last && *cross == 'x';
+  const auto [end, wrong_height] = std::from_chars(has_both ? cross + 1 : last, last, height);
+  if (!has_both || wrong_height != std::errc() || end != last || width < least_width || height < least_height ||
+      std::max(width, height) > most)
+    throw Error(text + " is no size: WIDTHxHEIGHT from 240x180 to 2000x2000");
+  return {static_cast<float>(width), static_cast<float>(height)};
+}
+
+/// What says which run it is and where in it: a lesson and a spec say that themselves.
+void refuse_options_of_runs(const CLI::App& command, const PageArguments& page) {
+  constexpr std::array ways{"lesson", "spec", "checkpoint"};
+  const PageArguments::Kind kind = page.kind();
+  if (kind == PageArguments::Kind::checkpoints) return;
+  const std::string what = fmt::format("a {} says that itself", ways[static_cast<std::size_t>(kind)]);
+  if (page.what.size() > 1) throw CLI::ValidationError("page", fmt::format("takes one {} alone", ways[static_cast<std::size_t>(kind)]));
+  if (page.figure.prompt.given()) throw CLI::ValidationError("prompt", what);
+  std::vector<std::string> of_all{"what",     "--output",    "--size",    "--theme", "--max-size",
+                                  "--device", "--precision", "--threads", "--force", "--help"};
+  if (kind == PageArguments::Kind::spec) of_all.emplace_back("--tokens");
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() > 0 && std::ranges::none_of(of_all, [&](const std::string& name) { return option->check_name(name); }))
+      throw CLI::ValidationError(option->get_name(), what);
+  }
 }
 
 }  // namespace
@@ -166,6 +200,50 @@ void add_film(CLI::App& app, FilmArguments& film) {
   command.callback([&film, view, spec] {
     if (view->count() + spec->count() == 0) throw CLI::ValidationError("film", "needs a view and a checkpoint, or --spec");
     if (const std::string wrong = wrong_film(film.film); !wrong.empty()) throw CLI::ValidationError("film", wrong);
+  });
+}
+
+void add_page(CLI::App& app, PageArguments& page) {
+  CLI::App& command = *app.add_subcommand("page", "a lesson or a run as one HTML file, which a browser steps through without a network");
+  FigureArguments& figure = page.figure;
+  command
+      .add_option("what", page.what,
+                  "a lesson (a file, or the name of one that is shipped), a spec of panels that move together (.json), or checkpoints, at "
+                  "most four, side by side")
+      ->required()
+      ->expected(1, 4);
+  add_prompt(command, figure.prompt, false);
+  add_panel(command, figure.panel);
+  for (const char* name : {"--token", "--mode", "--title"}) command.remove_option(command.get_option(name));
+  const auto is_view = [](std::string& name) { return wrong_view(name); };
+  command
+      .add_option("--view", page.views,
+                  "once for each, with its way of looking behind it: routing, state/Change (default: those that a run opens with)")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(is_view, ""));
+  add_parsed(
+      command, "--tokens", [&page](const std::string& text) { page.recorder.tokens = recorded_tokens(text); },
+      "FIRST..LAST, one of them may be left out; below 0: counted from the prompt's end (default: all)");
+  add_parsed(
+      command, "--size", [&page](const std::string& text) { page.recorder.size = page_size(text); },
+      "of a view, WIDTHxHEIGHT; a browser scales it to the room there is (default: 480x360)");
+  command.add_option("--theme", page.theme, "light or dark at first (default: as the reader's system)")
+      ->check(CLI::IsMember({"light", "dark"}));
+  command
+      .add_option_function<double>(
+          "--max-size", [&page](double megabytes) { page.recorder.most_bytes = static_cast<std::size_t>(megabytes * 1e6); },
+          "MB; a page that would be larger is not written (default: 20)")
+      ->check(CLI::Range(0.1, 1000.0));
+  command.add_option("-o,--output", figure.output, "the .html to write")->required();
+  add_compute(command, figure.device);
+  command.add_flag("--force", figure.force, "replace an existing file");
+  command.footer("For example: statescope page forgetting -o forgetting.html");
+  command.callback([&command, &page] {
+    try {
+      refuse_options_of_runs(command, page);
+    } catch (const Error& error) {
+      throw CLI::ValidationError("page", error.what());
+    }
   });
 }
 

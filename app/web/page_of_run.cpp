@@ -1,0 +1,50 @@
+#include "app/web/page_of_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/panels/arrangement.h"
+#include "engine/error.h"
+#include "views/parts.h"
+
+namespace statescope {
+namespace {
+
+/// "niah-gla and niah-sse-gla-n4k1"
+std::string models_of(const std::vector<RecordedView>& views) {
+  std::vector<std::string> names;
+  for (const RecordedView& view : views)
+    if (std::ranges::count(names, view.model) == 0) names.push_back(view.model);
+  return joined(names, " and ");
+}
+
+}  // namespace
+
+std::vector<std::string> opening_views(const ModelInfo& model) { return arrangement_of(presets().front(), model).views; }
+
+Page page_of_run(const std::vector<FigurePanel>& panels, Recorder& recorder) {
+  if (std::ranges::any_of(panels, [](const FigurePanel& panel) { return panel.view.empty(); }))
+    throw Error("a chart does not move: a page has views alone");
+  recorder.expect(panels.size());
+  Page page;
+  std::vector<std::string> checkpoints;  // by letter
+  for (const FigurePanel& panel : panels) {
+    page.picture.views.push_back(page.views.size());
+    page.views.push_back(recorder.record(panel));
+    if (std::ranges::count(checkpoints, panel.checkpoints.front()) == 0) checkpoints.push_back(panel.checkpoints.front());
+  }
+  for (const FigurePanel& panel : panels) {
+    const auto place = std::ranges::find(checkpoints, panel.checkpoints.front());
+    if (checkpoints.size() > 1) page.picture.letters.emplace_back(1, static_cast<char>('A' + (place - checkpoints.begin())));
+  }
+  const RunInfo run = recorder.runs().run(panels.front(), panels.front().checkpoints.front()).info();
+  page.title = models_of(page.views);
+  page.about = fmt::format("{}, {} read, {} generated", run.model.family, tokens_text(run.prompt_length),
+                           tokens_text(std::ssize(run.tokens) - run.prompt_length));
+  page.picture.token = page.views.front().first;
+  page.runs.push_back(run);
+  return page;
+}
+
+}  // namespace statescope
