@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "kernels/beside.h"
+
 namespace statescope {
 namespace {
 
@@ -15,9 +17,9 @@ using MakeCudaBackend = Backend* (*)(int index, Precision precision);
 /// Never unloaded: its objects may outlive any owner that could be named here.
 MakeCudaBackend load_cuda_module() {
   std::error_code error;
-  const auto beside = std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "libstatescope-cuda.so";
-  if (!std::filesystem::exists(beside, error)) throw DeviceError("cuda: this program was built without its CUDA module");
-  void* const module = dlopen(beside.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const std::filesystem::path file = beside_program("libstatescope-cuda.so");
+  if (!std::filesystem::exists(file, error)) throw DeviceError("cuda: this program was built without its CUDA module");
+  void* const module = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr) throw DeviceError(std::string("cuda: the CUDA module cannot be loaded: ") + dlerror());
   void* const symbol = dlsym(module, "statescope_make_cuda_backend");
   if (symbol == nullptr) throw DeviceError(std::string("cuda: the CUDA module is damaged: ") + dlerror());

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "app/cli/commands.h"
+#include "app/cli/manual.h"
 #include "app/cli/setup.h"
 #include "app/cli/words.h"
 #include "app/common/interruption.h"
@@ -74,6 +75,7 @@ struct Arguments {
   BatchArguments batch;
   ChatArguments chat;
   WindowArguments window;
+  std::string shell;
 };
 
 void add_commands(CLI::App& app, Arguments& all) {
@@ -95,6 +97,7 @@ void add_commands(CLI::App& app, Arguments& all) {
   add_page(app, all.page);
   add_batch(app, all.batch);
   add_chat(app, all.chat);
+  add_manual(app, all.shell);
   add_window(app, all.window);
 }
 
@@ -110,6 +113,8 @@ int run_chosen(const CLI::App& app, Arguments& all, int argc, char** argv) {
   if (app.got_subcommand("model")) return model_command(all.model);
   if (app.got_subcommand("convert")) return convert_command(all.convert);
   if (app.got_subcommand("chat")) return chat_command(all.chat);
+  if (app.got_subcommand("manual")) return std::cout << manual_page(app), 0;
+  if (app.got_subcommand("completion")) return std::cout << completions(app, all.shell), 0;
   if (app.got_subcommand("tokenize")) return tokenize_command(all.tokenize);
   if (app.got_subcommand("bench"))
     return app.get_subcommand("bench")->got_subcommand("sse") ? bench_sse_command(all.sse) : bench_command(all.bench);

@@ -24,6 +24,7 @@ void add_convert(CLI::App& app, ConvertArguments& convert);
 void add_tokenize(CLI::App& app, TokenizeArguments& tokenize);
 void add_chat(CLI::App& app, ChatArguments& chat);
 void add_dataset(CLI::App& app, DatasetArguments& dataset);
+void add_manual(CLI::App& app, std::string& shell);
 
 // Pictures (setup_pictures.cpp): the window, without a command; figures, films and pages.
 void add_window(CLI::App& app, WindowArguments& window);

@@ -95,4 +95,11 @@ void add_dataset(CLI::App& app, DatasetArguments& dataset) {
   add_task(command, dataset, {.name = "copy", .length = 511}, "copying: n words, a mark, the same words");
 }
 
+void add_manual(CLI::App& app, std::string& shell) {
+  app.add_subcommand("manual", "these pages for man: statescope manual | man -l -");
+  CLI::App& command =
+      *app.add_subcommand("completion", "what makes a shell complete commands and options: source <(statescope completion bash)");
+  command.add_option("shell", shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+}
+
 }  // namespace statescope

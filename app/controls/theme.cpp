@@ -220,6 +220,7 @@ void set_up_application() {
   QLocale::setDefault(QLocale::c());  // fields write numbers as everything else does, whatever the desktop's language
   QApplication::setStyle(QStyleFactory::create("Fusion"));
   QApplication::setApplicationName("Statescope");
+  QApplication::setDesktopFileName("org.statescope.Statescope");
   QApplication::setWindowIcon(QIcon(":/icons/statescope.svg"));
 }
 

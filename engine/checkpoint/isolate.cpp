@@ -20,6 +20,7 @@
 
 #include "engine/checkpoint/file.h"
 #include "engine/error.h"
+#include "kernels/beside.h"
 
 namespace statescope {
 namespace fs = std::filesystem;
@@ -167,9 +168,8 @@ std::size_t SharedMemory::append(std::size_t size, const std::function<void(std:
 std::shared_ptr<const MappedFile> SharedMemory::map() const { return std::make_shared<const MappedFile>(path_, file_.get()); }
 
 fs::path reader_program() {
-  const fs::path reader = fs::read_symlink("/proc/self/exe").parent_path() / "statescope-reader";
-  if (!fs::exists(reader))
-    throw Error(reader.string() + ": is missing; HDF5 files are read by that program, which belongs beside this one");
+  const fs::path reader = beside_program("statescope-reader");
+  if (!fs::exists(reader)) throw Error(reader.string() + ": is missing; HDF5 files are read by that program, which comes with this one");
   return reader;
 }
 
