@@ -204,7 +204,7 @@ void draw_map(const Picture& picture) {
   draw_token_side(picture.canvas, map, data.tokens, picture.frame);
   draw_color_bar(picture.canvas, picture.color_bar, picture.scale(), data.marks, picture.frame);
   std::vector<std::string> notes = {Views::tr("row t reads column s")};
-  if (data.step > 1) notes = {Views::tr("1 row of every {0}, a column is the strongest of {0} tokens", data.step)};
+  if (data.step > 1) notes = {Views::tr("1 of every {0} rows, a column is the strongest of {0} tokens", data.step)};
   if (data.known < data.parts) notes.push_back(Views::tr("{} of {} parts worked out, the rest hatched", data.known, data.parts));
   if (const std::string gathered = gathered_text(picture.canvas, data.cells, map); !gathered.empty()) notes.push_back(gathered);
   if (data.most > 1.01f * data.shading.range.high) notes.push_back(Views::tr("up to {}", number(data.most, 3)));

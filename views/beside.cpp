@@ -9,7 +9,7 @@ Message without_peer(const Findings& findings) {
   if (!peer)
     return {Views::tr("There is no other model to compare with"), Views::tr("Compare with… in the File menu opens one beside this one.")};
   if (peer->snapshot) return {};
-  return {Views::tr("Nothing is known of {} here", peer->letter),
+  return {Views::tr("Nothing is known about {} here", peer->letter),
           peer->missing.empty() ? Views::tr("{} is on its way to this token.", peer->letter) : peer->missing};
 }
 

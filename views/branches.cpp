@@ -31,12 +31,12 @@ std::vector<float> in_window(const std::vector<float>& values, std::int64_t from
 }
 
 std::string sentence(const BranchPredictions& found, const RunInfo& run) {
-  if (found.kl.empty()) return Views::tr("Nothing is predicted otherwise");
+  if (found.kl.empty()) return Views::tr("No prediction has changed");
   const auto most = std::ranges::max_element(found.kl);
   const std::string most_text = number(*most, 3), where = after_words(run, found.from + (most - found.kl.begin()));
   if (found.changed < 0) return Views::tr("The most probable next token stays the same everywhere; KL up to {} nat, {}", most_text, where);
   const std::string first =
-      Views::tr("First another next token {}; KL up to {} nat, {}", after_words(run, found.changed), most_text, where);
+      Views::tr("First changed prediction {}; KL up to {} nat, {}", after_words(run, found.changed), most_text, where);
   return found.parted < 0 ? first : Views::tr("{}; from token {} on they read different texts", first, found.parted);
 }
 
@@ -86,7 +86,7 @@ void draw_changed_line(const Picture& picture) {
   const float x = picture.data.tokens.x_of(plot, place), s = picture.s;
   picture.canvas.line({x, plot.y}, {x, plot.bottom()}, picture.frame.theme.accent, 1.5f * s);
   const bool left = x > plot.x + plot.w / 2;
-  fitted_text(picture.canvas, {left ? x - 5 * s : x + 5 * s, plot.y + 9 * s}, Views::tr("first another next token"),
+  fitted_text(picture.canvas, {left ? x - 5 * s : x + 5 * s, plot.y + 9 * s}, Views::tr("first changed prediction"),
               label(picture.frame, kSmallType, picture.frame.theme.accent, left ? Align::right : Align::left), plot.w / 2);
 }
 
@@ -95,8 +95,8 @@ void draw_curve_of(const Picture& picture) {
   if (picture.plot.w <= 0) return;
   if (data.curve_message)
     return draw_message(picture.canvas, picture.plot, picture.frame, data.curve_message.headline, data.curve_message.detail);
-  const std::string name =
-      data.mode == BranchesMode::divergence ? Views::tr("KL(left ‖ here) of the next token, nat") : Views::tr("largest change of a logit");
+  const std::string name = data.mode == BranchesMode::divergence ? Views::tr("KL(parent ‖ here) of the next token, nat")
+                                                                 : Views::tr("largest change of a logit");
   draw_value_axis(picture.canvas, picture.plot, data.axis, name, picture.frame);
   draw_curve(picture.canvas, picture.plot, data.axis, data.values, picture.frame.theme.ink, 1.5f * picture.s);
   draw_changed_line(picture);
@@ -168,7 +168,7 @@ BranchesData build_branches(const Snapshot& snapshot, const Cursor& cursor, cons
   const BranchInfo& branch = snapshot.run->branch;
   if (branch.number == 0) {
     data.message = {Views::tr("This is the model's own run"),
-                    Views::tr("Change something of it (Run, Interventions) to compare what follows")};
+                    Views::tr("Change something in it (Run, Interventions) to compare what follows")};
     return data;
   }
   data.interventions = branch.interventions;

@@ -35,7 +35,7 @@ std::span<const ViewRow> view_catalogue() {
            "e_t = softmax(x_t W_e) over the N partitions; the W largest are decayed and written, the others stay as they are; the shared "
            "one is written by every token; SSE eq. 9, MoM likewise. Load: tokens so far, divided by the fair share; 1.00 is fair."),
        make_routing, ShownPlace::layer},
-      {"timeline", QT_TRANSLATE_NOOP("Views", "Timeline"), QT_TRANSLATE_NOOP("Views", "What moves along the run?"),
+      {"timeline", QT_TRANSLATE_NOOP("Views", "Timeline"), QT_TRANSLATE_NOOP("Views", "What changes along the run?"),
        QT_TRANSLATE_NOOP(
            "Views",
            "Lanes over tokens: ‖S_t‖ and ‖S_t − S_{t−1}‖ of every slot; entropy of the routing, −Σ e log e / log N with e of SSE eq. 9; "
@@ -70,14 +70,14 @@ std::span<const ViewRow> view_catalogue() {
                          "the key reads π + β ‖k‖² (v − π) afterwards (DeltaNet; Gated DeltaNet eq. 10). Along k the state is multiplied "
                          "by α (1 − β ‖k‖²): negative where β ‖k‖² > 1."),
        make_delta_rule, ShownPlace::state},
-      {"head_gates", QT_TRANSLATE_NOOP("Views", "Head-gate contest"), QT_TRANSLATE_NOOP("Views", "Which head may write, which one reads?"),
+      {"head_gates", QT_TRANSLATE_NOOP("Views", "Head-gate contest"), QT_TRANSLATE_NOOP("Views", "Which head writes, and which one reads?"),
        QT_TRANSLATE_NOOP(
            "Views",
            "G^Q_t = softmax_h(Q_t W_GQ) scales what each head reads, G^K_t = softmax_h(K_t W_GK) what it writes (SLA eq. 4). Entropy: 1 "
            "where all heads are alike, 0 where one has everything. C(t,s) = Σ_h G^Q_t G^K_s: what may pass from token s to token t (SLA "
            "Thm 4.3). λ multiplies the logits (Thm 4.2): the sharper, the more the winner takes all (SLA eq. 8, 9)."),
        make_head_gates, ShownPlace::layer},
-      {"similarity", QT_TRANSLATE_NOOP("Views", "Similarity"), QT_TRANSLATE_NOOP("Views", "Which parts of the memory hold the same?"),
+      {"similarity", QT_TRANSLATE_NOOP("Views", "Similarity"), QT_TRANSLATE_NOOP("Views", "Which parts of the memory hold the same thing?"),
        QT_TRANSLATE_NOOP(
            "Views",
            "cos(a, b) = ⟨a, b⟩ / (‖a‖ ‖b‖) of key rows of the state, of all partitions of a head (SSE Def. 1; the rows are those that SSE "
@@ -107,8 +107,7 @@ std::span<const ViewRow> view_catalogue() {
            "share of what the question reads, the largest of all heads. A description, not a diagnosis: over 2,600 answers of small "
            "models right and wrong ones hardly differ in what is clear (AUC 0.53) or in what is read (0.57)."),
        make_needle, ShownPlace::run},
-      {"needle_grid", QT_TRANSLATE_NOOP("Views", "Needle grid"),
-       QT_TRANSLATE_NOOP("Views", "How deep and how long until a needle is lost?"),
+      {"needle_grid", QT_TRANSLATE_NOOP("Views", "Needle grid"), QT_TRANSLATE_NOOP("Views", "At which depth and length is a needle lost?"),
        QT_TRANSLATE_NOOP(
            "Views",
            "Each cell: how many questions for a needle are answered right in every token, by the length of the text and by how deep in it "
@@ -123,16 +122,16 @@ std::span<const ViewRow> view_catalogue() {
                          "9 and all other memories speak through it). Beside: the probability of the token that follows and of the right "
                          "answer's tokens, the rank of what follows, and the entropy −Σ p log p."),
        make_predictions, ShownPlace::run},
-      {"difference", QT_TRANSLATE_NOOP("Views", "Difference along the run"), QT_TRANSLATE_NOOP("Views", "Where do two models part?"),
+      {"difference", QT_TRANSLATE_NOOP("Views", "Difference along the run"), QT_TRANSLATE_NOOP("Views", "Where do two models differ?"),
        QT_TRANSLATE_NOOP(
            "Views",
            "One model's numbers less the other's, token by token: e_t = softmax(x_t W_e) of the routing (SSE eq. 9), α of the "
            "decay (GLA eq. 3), G^K and G^Q of the head gates (SLA eq. 4). Blue: the other has more, orange: this one has. "
-           "Hatched: not both have a number there. States and predictions are compared in their own views, as “Other model”."),
+           "Hatched: one or both have no number there. States and predictions are compared in their own views, as “Other model”."),
        make_difference, ShownPlace::layer},
       {"branches", QT_TRANSLATE_NOOP("Views", "Branch difference"), QT_TRANSLATE_NOOP("Views", "What did the intervention change?"),
        QT_TRANSLATE_NOOP("Views",
-                         "After each token: KL(p ‖ p′) = Σ p ln(p / p′) of the next token, p on the branch that was left and p′ here, and "
+                         "After each token: KL(p ‖ p′) = Σ p ln(p / p′) of the next token, p on the parent branch and p′ here, and "
                          "max |z′ − z| of the logits. Below: ‖S′ − S‖_F / ‖S‖_F of every layer's state S_t (GLA eq. 3, SSE eq. 9) after "
                          "the cursor's token."),
        make_branches, ShownPlace::run},

@@ -138,7 +138,7 @@ CrossSimilarityData build_cross_similarity(const Snapshot& snapshot, const Curso
   data.own_letter = peer.own_letter;
   data.letter = peer.letter;
   data.rows = own.rows;
-  const std::string likeness = Views::tr("The likeness of {} and {}", peer.own_letter, peer.letter);
+  const std::string likeness = Views::tr("The similarity of {} and {}", peer.own_letter, peer.letter);
   const auto question = cross_similarity_question(snapshot, findings, *peer.snapshot, cursor);
   const CrossSimilarity* answer = question ? peer.findings.get(*question) : nullptr;
   if (!answer) {
@@ -157,7 +157,7 @@ CrossSimilarityData build_cross_similarity(const Snapshot& snapshot, const Curso
   const CosineBlock& block = of_heads ? answer->of_heads : answer->of_rows;
   if (block.cosine.empty()) {
     data.message = {Views::tr("Both heads together have {} rows", data.own_names.size() + data.other_names.size()),
-                    Views::tr("Row by row they are compared up to {}. Heads can still be.", Similarity::kMostRows)};
+                    Views::tr("Single rows are compared up to {} of them. Heads can still be compared.", Similarity::kMostRows)};
     return data;
   }
   data.cells = block.cosine;

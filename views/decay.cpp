@@ -75,7 +75,7 @@ std::string channel_word(Decay::Axis axis, const LayerInfo& layer) {
 Message never_forgets(const LayerInfo& layer, std::int64_t index) {
   return {Views::tr("The memory of layer {} ({}) never forgets by decay", index, layer.mixer),
           layer.memory == "gated delta rule"
-              ? Views::tr("Its α is 1 at every token: what was written leaves only by being erased (see the delta rule).")
+              ? Views::tr("Its α is 1 at every token: what was written is lost only by being erased (see the delta rule).")
               : Views::tr("Its α is 1 at every token: everything that was written stays, and adds up.")};
 }
 

@@ -118,8 +118,9 @@ void draw_chosen_curve(const Picture& picture) {
   };
   const bool heads = data.axis == Decay::Axis::heads;
   const ValueAxis axis = cumulative ? ValueAxis{1e-4, 1, true} : alpha_axis(heads ? all : channel(data.chosen));
-  const std::string name = cumulative ? Views::tr("{}: Δ, left of each token's write; dashes: 0.001", data.channel_name(data.chosen))
-                                      : fmt::format("{}: α", data.channel_name(data.chosen));
+  const std::string name = cumulative
+                               ? Views::tr("{}: Δ, what is left of each token's write; dashes: 0.001", data.channel_name(data.chosen))
+                               : fmt::format("{}: α", data.channel_name(data.chosen));
   draw_value_axis(picture.canvas, picture.curve, axis, name, picture.frame);
   if (cumulative) draw_dashes(picture, picture.curve, height_of(picture.curve, axis, kLeastFelt));
   Rect part = picture.curve;

@@ -102,7 +102,7 @@ ValueAxis axis_of(const DeltaRule& rule, const Lane& lane) {
 std::string summary(const DeltaRuleData& data) {
   if (data.visit < 0) return sentence_at(Views::tr("no token has come here yet"), data.place);
   const std::string statement =
-      Views::tr("{:.0f} % of the error mended: predicted {}, wanted {}, cosine {}", 100 * at(data, &DeltaRule::mended, data.visit),
+      Views::tr("{:.0f} % of the error corrected: predicted {}, wanted {}, cosine {}", 100 * at(data, &DeltaRule::mended, data.visit),
                 number(at(data, &DeltaRule::prediction, data.visit), 3), number(at(data, &DeltaRule::value, data.visit), 3),
                 number(at(data, &DeltaRule::cosine, data.visit), 2));
   const std::string token = token_words(data, data.visit);
@@ -257,7 +257,7 @@ std::vector<StepRow> step_rows(const Picture& picture) {
           row(Views::tr("1. erased"), &DeltaRule::erase, predicted, change),
           row(Views::tr("2. written"), &DeltaRule::write, wanted, change),
           row(Views::tr("net change"), &DeltaRule::update, difference, change),
-          {Views::tr("of the error mended"), Views::tr("mended"), fmt::format("{:.1f} %", 100 * of(&DeltaRule::mended)), theme.ink},
+          {Views::tr("of the error corrected"), Views::tr("corrected"), fmt::format("{:.1f} %", 100 * of(&DeltaRule::mended)), theme.ink},
           {along_key < 0 ? Views::tr("along k, negative") : Views::tr("old state along k"), Views::tr("along k"), number(along_key, 4),
            along_key < 0 ? difference : theme.ink}};
 }
@@ -321,7 +321,7 @@ class DeltaRuleView : public View {
   std::vector<Sheet> sheets() const override { return statescope::sheets(data_); }
   std::string sentence() const override {
     if (data_.message) return data_.message.sentence();
-    return Views::tr("{}; the old state along the key is turned around at {} of {} tokens.", summary(data_), data_.negative,
+    return Views::tr("{}; the old state along the key is reversed at {} of {} tokens.", summary(data_), data_.negative,
                      data_.tokens.count());
   }
 

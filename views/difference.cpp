@@ -78,13 +78,13 @@ std::string unlike_words(const Peer& peer, DifferenceMode mode) {
   const std::string &a = peer.own_letter, &b = peer.letter;
   switch (mode) {
     case DifferenceMode::routing:
-      return Views::tr("{} and {} cannot be compared in their routing", a, b);
+      return Views::tr("The routing of {} and {} cannot be compared", a, b);
     case DifferenceMode::decay:
-      return Views::tr("{} and {} cannot be compared in their decay", a, b);
+      return Views::tr("The decay of {} and {} cannot be compared", a, b);
     case DifferenceMode::writing_gates:
-      return Views::tr("{} and {} cannot be compared in their gates of writing", a, b);
+      return Views::tr("The write gates of {} and {} cannot be compared", a, b);
     case DifferenceMode::reading_gates:
-      return Views::tr("{} and {} cannot be compared in their gates of reading", a, b);
+      return Views::tr("The read gates of {} and {} cannot be compared", a, b);
   }
   return {};
 }
@@ -97,9 +97,9 @@ std::string subject(DifferenceMode mode, const std::string& letter) {
     case DifferenceMode::decay:
       return Views::tr("The decay of {}", letter);
     case DifferenceMode::writing_gates:
-      return Views::tr("The gates of writing of {}", letter);
+      return Views::tr("The write gates of {}", letter);
     case DifferenceMode::reading_gates:
-      return Views::tr("The gates of reading of {}", letter);
+      return Views::tr("The read gates of {}", letter);
   }
   return {};
 }
@@ -193,8 +193,8 @@ class DifferenceView : public View {
   }
   std::span<const std::string_view> modes() const override {
     static constexpr std::array<std::string_view, 4> names = {QT_TRANSLATE_NOOP("Views", "Routing"), QT_TRANSLATE_NOOP("Views", "Decay"),
-                                                              QT_TRANSLATE_NOOP("Views", "Gates of writing"),
-                                                              QT_TRANSLATE_NOOP("Views", "Gates of reading")};
+                                                              QT_TRANSLATE_NOOP("Views", "Write gates"),
+                                                              QT_TRANSLATE_NOOP("Views", "Read gates")};
     return names;
   }
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
@@ -230,8 +230,8 @@ DifferenceData build_difference(const Snapshot& snapshot, const Cursor& cursor, 
   data.models = fmt::format("{} − {}", peer.own_letter, peer.letter);
   data.quantity = quantities[static_cast<std::size_t>(mode)];
   if (peer.same_until <= window.from) {
-    data.message = {Views::tr("{} and {} read other tokens here", peer.own_letter, peer.letter),
-                    Views::tr("Token by token they are compared where both have read the same.")};
+    data.message = {Views::tr("{} and {} read different tokens here", peer.own_letter, peer.letter),
+                    Views::tr("They are compared token by token where both have read the same.")};
     return data;
   }
   const std::optional<Series> own = series_of(snapshot, findings, window, cursor, mode);

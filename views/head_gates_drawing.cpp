@@ -72,11 +72,11 @@ void draw_contest_notes(const Picture& picture, Rect area, float y) {
   TextStyle right = faint;
   right.align = Align::left;
   fitted_text(picture.canvas, {area.x + area.w / 2 + 8 * s, y}, note_of(data.k), right, area.w / 2 - 8 * s);
-  std::string last = data.lambda != 1 ? (data.q.probe.empty() ? Views::tr("Outlines appear when λ has been worked out.")
+  std::string last = data.lambda != 1 ? (data.q.probe.empty() ? Views::tr("Outlines appear when the gates at λ have been worked out.")
                                                               : Views::tr("Outlined: {}", lambda_words(data.lambda)))
                                       : "";
   if (last.empty() && data.effective)
-    last = Views::tr("Were G^Q 1, the layer's output would change by {} % of itself.",
+    last = Views::tr("If G^Q were 1, the layer's output would change by {} % of itself.",
                      *data.effective < 0.1f ? number(100 * *data.effective, 2) : fmt::format("{:.0f}", 100 * *data.effective));
   fitted_text(picture.canvas, {area.x + area.w / 2, y + kNote * s}, last, label(picture.frame, kSmallType, theme.ink, Align::center),
               area.w);

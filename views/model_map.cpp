@@ -231,7 +231,7 @@ class ModelMapView : public View {
     if (data_.message) return data_.message.sentence();
     const auto chosen = std::ranges::find(data_.boxes, true, &LayerBox::chosen);
     return chosen == data_.boxes.end() ? data_.summary + "."
-                                       : Views::tr("{}; chosen is layer {}, {}.", data_.summary, chosen->name, words_of(*chosen));
+                                       : Views::tr("{}; chosen: layer {}, {}.", data_.summary, chosen->name, words_of(*chosen));
   }
 
  private:

@@ -104,8 +104,9 @@ class NeedleView : public View {
   std::vector<Sheet> sheets() const override { return statescope::sheets(data_); }
   std::string sentence() const override {
     if (data_.message) return data_.message.sentence();
-    return Views::tr("Needle \"{}\", tokens {} to {}, asked after token {}. {}; the needle is up to {:.2f} of what is read of a memory.",
-                     data_.text, data_.begin, data_.end - 1, data_.question, summary(data_), data_.parts.front().read_share);
+    return Views::tr(
+        "Needle \"{}\", tokens {} to {}, asked after token {}. {}; the needle is up to {:.2f} of what is read from one memory.", data_.text,
+        data_.begin, data_.end - 1, data_.question, summary(data_), data_.parts.front().read_share);
   }
 
  private:
@@ -136,8 +137,8 @@ std::string losses(const NeedleData& data) {
 std::string summary(const NeedleData& data) {
   const std::string lost = losses(data);
   const double clear = data.parts.front().clear;
-  return lost.empty() ? Views::tr("At the question {:.2f} of what the needle wrote lies clear", clear)
-                      : Views::tr("At the question {:.2f} of what the needle wrote lies clear: {}", clear, lost);
+  return lost.empty() ? Views::tr("At the question {:.2f} of what the needle wrote is still clear", clear)
+                      : Views::tr("At the question {:.2f} of what the needle wrote is still clear: {}", clear, lost);
 }
 
 NeedleQuestion needle_question(const RunInfo& run, std::int64_t cursor_token) {
@@ -170,7 +171,7 @@ NeedleData build_needle(const Snapshot& snapshot, const Cursor& cursor, const Fi
     return data;
   }
   if (!is_asked(question, run)) {
-    data.message = {Views::tr("Nothing is asked behind the needle"), Views::tr("The prompt has to go on after it, with the question.")};
+    data.message = {Views::tr("Nothing is asked after the needle"), Views::tr("The prompt has to go on after it, with the question.")};
     return data;
   }
   const NeedleStory* story = findings.get(question);

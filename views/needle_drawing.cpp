@@ -52,14 +52,15 @@ struct Picture {
 Picture::Picture(const NeedleData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
     : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
   const Rect inner = inset(area, 8 * s);
-  const float name = 30 * s, gap = 18 * s;  // name: of the value axis, and the legend
+  const float name = 30 * s, gap = 18 * s;       // name: of the value axis, and the legend
+  const float narrow = 320 * s, wide = 420 * s;  // room for the parts alone; for the causes beside them
   title = {inner.x, inner.y, inner.w, std::min(caption_height(frame), inner.h)};
   Rect body{inner.x, title.bottom() + 2 * s, inner.w, inner.bottom() - title.bottom() - 2 * s};
   Rect lists{};
   if (body.w >= 720 * s && body.h >= 140 * s) {
     lists = {body.x + 0.56f * body.w + gap, body.y, 0.44f * body.w - gap, body.h};
     body.w *= 0.56f;
-  } else if (body.w >= 420 * s && body.h >= 290 * s) {
+  } else if (body.w >= narrow && body.h >= 290 * s) {
     const float rows = static_cast<float>(std::clamp<std::int64_t>(std::ssize(data.parts), 4, 7)) + 1.5f;
     const float height = std::min(0.46f * body.h, rows * row());
     lists = {body.x, body.bottom() - height, body.w, height};
@@ -70,7 +71,7 @@ Picture::Picture(const NeedleData& data_, Canvas& canvas_, Rect area, const Fram
   plot = {left, body.y + name, body.right() - left, body.h - name - (token_axis ? token_axis_height(frame) : 0)};
   if (plot.w < 60 * s || plot.h < 20 * s) plot = {};
   if (lists.h <= 0) return;
-  if (!frame.shown.captions) {
+  if (!frame.shown.captions || (lists.w == body.w && lists.w < wide)) {
     parts = lists;
     return;
   }
@@ -88,7 +89,7 @@ void draw_title(const Picture& picture) {
   const NeedleData& data = picture.data;
   const TextStyle bold = label(picture.frame, kBodyType, picture.frame.theme.ink, Align::left, true);
   const std::string full =
-      Views::tr("{}; the needle is up to {:.2f} of what is read of a memory", summary(data), data.parts.front().read_share);
+      Views::tr("{}; the needle is up to {:.2f} of what is read from one memory", summary(data), data.parts.front().read_share);
   const std::string long_enough = summary(data);
   const std::string brief = Views::tr("{:.2f} clear; {}", data.parts.front().clear, losses(data));
   const std::string_view shorter = fitting(picture.canvas, long_enough, brief, bold, picture.title.w);
@@ -129,7 +130,7 @@ void draw_curves(const Picture& picture) {
   float most = 1;
   for (const NeedleCurve& curve : data.curves) most = std::max(most, std::ranges::max(curve.kept));
   const ValueAxis axis{0, most > 1.001f ? round_range(most) : 1.0};
-  std::string name = Views::tr("left of what it wrote, ‖C‖ ÷ ‖C written‖, after each token");
+  std::string name = Views::tr("what is left of it, ‖C‖ ÷ ‖C written‖, after each token");
   if (data.hidden_curves > 0)
     name += "; " + Views::tr("the {} places of {} that it wrote most to", data.curves.size(), std::ssize(data.curves) + data.hidden_curves);
   draw_value_axis(picture.canvas, plot, axis, name, picture.frame);
@@ -220,7 +221,8 @@ void draw_causes(const Picture& picture) {
   const Theme& theme = picture.frame.theme;
   const float s = picture.s, row = picture.row();
   fitted_text(picture.canvas, {picture.causes.x, picture.causes.y + row / 2},
-              Views::tr("what took it, of all that it wrote; and the token that took most"), picture.small(theme.faint), picture.causes.w);
+              Views::tr("what took it, as a part of all that it wrote; and the token that took most"), picture.small(theme.faint),
+              picture.causes.w);
   const Rect list{picture.causes.x, picture.causes.y + row, picture.causes.w, picture.causes.h - row};
   const double most = std::max(1e-9, data.causes.front().lost);
   float y = list.y;

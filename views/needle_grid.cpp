@@ -157,8 +157,8 @@ void draw_axes(const Picture& picture) {
                 value(picture.frame, kSmallType, picture.frame.theme.ink, Align::center), cell.w);
   }
   fitted_text(picture.canvas, {picture.plot.x, picture.plot.y - names / 2},
-              fitting(picture.canvas, Views::tr("depth of the needle, down, by length of the text, across"),
-                      Views::tr("depth, down, by length, across"), picture.small(), picture.plot.w),
+              fitting(picture.canvas, Views::tr("down: depth of the needle; across: length of the text"),
+                      Views::tr("down: depth; across: length"), picture.small(), picture.plot.w),
               picture.small(), picture.plot.w);
   fitted_text(picture.canvas, {picture.plot.x, picture.plot.bottom() + 1.5f * names}, unit_of(data), picture.small(), picture.plot.w);
 }
@@ -314,7 +314,7 @@ NeedleGridData build_needle_grid(const Snapshot& snapshot, const Findings& findi
   NeedleGridData data;
   data.mark = mark;
   if (!snapshot.run) {
-    data.message = {Views::tr("No checkpoint is open"), Views::tr("Open one: how often it finds a needle is then worked out.")};
+    data.message = {Views::tr("No checkpoint is open"), Views::tr("Open one to see how often it finds a needle.")};
     return data;
   }
   data.model = snapshot.run->model.name;

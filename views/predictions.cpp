@@ -92,7 +92,8 @@ std::string summary(const PredictionsData& data) {
       Views::tr("After token {} {} the model expects {}, {}", data.token, token, quoted(first.text), chance(first.probability));
   const auto right = std::ranges::find(data.bars, true, &PredictionBar::right);
   if (right == data.bars.end()) return text;
-  return Views::tr("{}; right is {}, {}, number {}", text, quoted(right->text), chance(right->probability), right - data.bars.begin() + 1);
+  return Views::tr("{}; right would be {}, {}, rank {}", text, quoted(right->text), chance(right->probability),
+                   right - data.bars.begin() + 1);
 }
 
 /// One drawing: where things stand.
@@ -123,7 +124,7 @@ void draw_title(const Picture& picture) {
   const Theme& theme = picture.frame.theme;
   const float y = picture.title.y + picture.title.h / 2;
   std::string text = summary(data);
-  if (!std::isnan(data.answer)) text = Views::tr("{}; the whole right answer: {:.4g}", text, data.answer);
+  if (!std::isnan(data.answer)) text = Views::tr("{}; probability of the whole right answer: {:.4g}", text, data.answer);
   fitted_text(picture.canvas, {picture.title.x, y}, text, label(picture.frame, kBodyType, theme.ink, Align::left, true), picture.title.w);
 }
 

@@ -215,7 +215,7 @@ PredictionsBesideData build_predictions_beside(const Snapshot& snapshot, const C
   const Predictions *own = findings.get(question), *other = peer.findings.get(question);
   add_bars(data, shown_predictions(snapshot, moving, own), shown_predictions(*peer.snapshot, moving, other), due_after(run, data.token));
   if (peer.same_until <= question.from + 1) {
-    data.curves_message = {Views::tr("{} and {} read other tokens here", data.own_letter, data.letter),
+    data.curves_message = {Views::tr("{} and {} read different tokens here", data.own_letter, data.letter),
                            Views::tr("Curves stand side by side where both have read the same.")};
   } else if (!own || !other) {
     data.curves_message = waiting(own ? peer.findings : findings, question, Views::tr("What is predicted along the run"));

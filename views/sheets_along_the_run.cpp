@@ -132,7 +132,7 @@ std::vector<Sheet> sheets(const DeltaRuleData& data) {
   Sheet& gates = all[DeltaRuleSheets::gates];
   gates.add("β", "", Views::tr("the strength of the correction"), {0}, rule.beta);
   gates.add("α", "", Views::tr("the decay"), {0}, rule.alpha);
-  gates.add("β ‖k‖²", "", Views::tr("the part of the error that is mended"), {0}, rule.mended);
+  gates.add("β ‖k‖²", "", Views::tr("the part of the error that is corrected"), {0}, rule.mended);
   gates.add("α (1 − β ‖k‖²)", "", Views::tr("what the old state is multiplied with along k"), {0}, rule.along_key);
   return all;
 }
@@ -152,7 +152,7 @@ Sheet contest_sheet(const HeadGatesData& data) {
     if (!data.q.probe.empty()) words.push_back(Views::tr("λ = {:.3g}: a probe that changes nothing in the run", data.lambda));
     if (data.effective)
       words.push_back(
-          Views::tr("read_gate_effective = {}: relative change of the layer's output if G^Q were 1 (A13)", value_text(*data.effective)));
+          Views::tr("read_gate_effective = {}: relative change of the layer's output if G^Q were 1", value_text(*data.effective)));
     return joined(words, "\n");
   };
   return sheet;
@@ -207,8 +207,8 @@ Sheet sharpness_sheet(const HeadGatesData& data) {
   sheet.add(Views::tr("entropy of G^K"), "", Views::tr(kProbeEntropy), {0}, data.curve_k);
   sheet.add("C_{t,t}", "", Views::tr("Σ_h G^Q_t G^K_t (SLA Thm 4.3)"), {0}, data.curve_flow);
   sheet.remark = [&data](const Hit&) {
-    return data.q.winner == data.k.winner ? Views::tr("C tends to 1, for one head wins both (SLA eq. 9)")
-                                          : Views::tr("C tends to 0, for two heads win (SLA eq. 9)");
+    return data.q.winner == data.k.winner ? Views::tr("C tends to 1, because one head wins both (SLA eq. 9)")
+                                          : Views::tr("C tends to 0, because two heads win (SLA eq. 9)");
   };
   return sheet;
 }
@@ -286,7 +286,7 @@ std::vector<Sheet> sheets(const DifferenceData& data) {
   if (data.of_rows) sheet.axes[0].move = [](std::int64_t c) { return CursorMove{.row = c}; };
   sheet.add(Views::tr("{} of {}", data.models, data.quantity), "", equation, {0, 1}, data.cells.values());
   for (Column& column : sheet.columns) {
-    column.none = Views::tr("not both have one here");
+    column.none = Views::tr("one or both have none here");
     column.as_colors = true;
   }
   return {sheet};
@@ -314,7 +314,7 @@ std::vector<Sheet> sheets(const BranchesData& data) {
   };
   add("‖S′ − S‖ / ‖S‖", [](const LayerChange& layer) { return static_cast<double>(layer.relative); });
   add("‖S′ − S‖", [](const LayerChange& layer) { return layer.difference; });
-  add(Views::tr("‖S‖, of the branch that was left"), [](const LayerChange& layer) { return layer.left; });
+  add(Views::tr("‖S‖, of the parent branch"), [](const LayerChange& layer) { return layer.left; });
   add(Views::tr("‖S′‖, here"), [](const LayerChange& layer) { return layer.here; });
   return {tokens, layers};
 }

@@ -175,13 +175,13 @@ std::vector<Sheet> sheets(const SimilarityData& data) {
   const auto [what, other] = [&]() -> std::pair<std::string, std::string> {
     switch (data.mode) {
       case SimilarityMode::tokens:
-        return {Views::tr("token"), Views::tr("token, the other")};
+        return {Views::tr("token"), Views::tr("token of the other")};
       case SimilarityMode::heads:
-        return {Views::tr("head"), Views::tr("head, the other")};
+        return {Views::tr("head"), Views::tr("head of the other")};
       case SimilarityMode::partitions:
-        return {Views::tr("partition"), Views::tr("partition, the other")};
+        return {Views::tr("partition"), Views::tr("partition of the other")};
       default:
-        return {data.row_name, Views::tr("{}, the other", data.row_name)};
+        return {data.row_name, Views::tr("{} of the other", data.row_name)};
     }
   }();
   const bool tokens = data.mode == SimilarityMode::tokens;

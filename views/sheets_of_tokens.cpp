@@ -139,7 +139,7 @@ std::vector<Sheet> sheets(const PredictionsBesideData& data) {
     bars.add({.name = Views::tr("p of the next token"), .equation = Views::tr(kNext), .along = {0, 1}, .number = [of](std::int64_t i) {
                 return i % 2 == 0 ? of(i / 2).own : of(i / 2).other;
               }});
-    bars.columns.front().none = Views::tr("less than that of any that is known");
+    bars.columns.front().none = Views::tr("smaller than any that is known");
     bars.add({.name = Views::tr("mark"), .along = {0}, .text = [of](std::int64_t i) { return of(i).right ? Views::tr("right") : ""; }});
   }
   if (data.curves_message) return {bars};

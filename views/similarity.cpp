@@ -117,8 +117,9 @@ std::vector<AxisGroup> single_groups(std::int64_t n, const std::function<AxisGro
 void fill_rows(SimilarityData& data, const Similarity& answer, const LayerInfo& layer, const Cursor& cursor) {
   const std::int64_t n = answer.partitions * answer.rows;
   if (answer.cosine.empty()) {
-    data.message = {Views::tr("A head of {} has {} rows", data.place, n),
-                    Views::tr("Row by row they are compared up to {}. Partitions and heads can still be.", Similarity::kMostRows)};
+    data.message = {
+        Views::tr("A head of {} has {} rows", data.place, n),
+        Views::tr("Single rows are compared up to {} of them. Partitions and heads can still be compared.", Similarity::kMostRows)};
     return;
   }
   const bool clustered = data.mode == SimilarityMode::clustered;
@@ -335,12 +336,12 @@ SimilarityData build_similarity(const Snapshot& snapshot, const Cursor& cursor, 
     const bool none = std::ranges::all_of(data.cells.values(), [](float c) { return std::isnan(c); });
     const TokenTile first = map_tiles(part.rows, part.columns, TokenSimilarity::kMostTokens).front();
     if (none && !findings.get(tile_question(snapshot, cursor, first)))
-      data.message = waiting(findings, tile_question(snapshot, cursor, first), Views::tr("The likeness in {}", data.place));
+      data.message = waiting(findings, tile_question(snapshot, cursor, first), Views::tr("The similarity in {}", data.place));
   } else {
     const SimilarityQuestion question = question_of(snapshot, cursor, mode);
     const Similarity* parts = findings.get(question);
     if (!parts) {
-      data.message = waiting(findings, question, Views::tr("The likeness in {}", data.place));
+      data.message = waiting(findings, question, Views::tr("The similarity in {}", data.place));
       return data;
     }
     if (mode == SimilarityMode::partitions)

@@ -112,10 +112,10 @@ Message unlike_shapes(const HeadState& own, const HeadState& other, const Peer& 
   if (shape(own) == shape(other)) return {};
   if (other.values.empty())
     return {Views::tr("{} keeps no matrix state in layer {}", peer.letter, peer.snapshot->layer),
-            Views::tr("There is nothing to take away.")};
+            Views::tr("There is nothing to subtract.")};
   return {Views::tr("The states of {} and {} have different shapes", peer.own_letter, peer.letter),
-          Views::tr("{}: {}. {}: {}. Numbers are taken from each other only where both have a place.", peer.own_letter, shape_text(own),
-                    peer.letter, shape_text(other))};
+          Views::tr("{}: {}. {}: {}. Numbers are subtracted only where both have a place.", peer.own_letter, shape_text(own), peer.letter,
+                    shape_text(other))};
 }
 
 /// The state that is taken away from the cursor's; null: `why` says why there is none.
@@ -128,7 +128,7 @@ const HeadState* taken_away(const Snapshot& snapshot, const Findings& findings, 
     const HeadState& other = data.moving() ? peer.before : peer.state;
     why = unlike_shapes(snapshot.state, other, *findings.peer);
     if (!why && peer.head != snapshot.head)
-      why = {Views::tr("Nothing is known of {} here", findings.peer->letter),
+      why = {Views::tr("Nothing is known about {} here", findings.peer->letter),
              Views::tr("{} is on its way to this token.", findings.peer->letter)};
     return why ? nullptr : &other;
   }
@@ -136,7 +136,7 @@ const HeadState* taken_away(const Snapshot& snapshot, const Findings& findings, 
   const HeadState* other = data.reference < 0 ? nullptr : findings.get(question);
   if (data.reference < 0)
     why = {Views::tr("There is no token to compare with"),
-           Views::tr("Press D at another token: its state is taken away from that of the cursor's.")};
+           Views::tr("Press D at another token: its state is then subtracted from the one at the cursor.")};
   else if (!other)
     why = waiting(findings, question, Views::tr("The state after token {}", data.reference));
   return other;
@@ -315,7 +315,7 @@ std::string time_words(const StateData& data) {
     case StateMode::write:
       return Views::tr("written by {}", token);
     case StateMode::difference:
-      return Views::tr("{}, less that after token {}", when, data.reference);
+      return Views::tr("{}, minus that after token {}", when, data.reference);
     case StateMode::other_model:
       return fmt::format("{} {}", data.models, when);
   }

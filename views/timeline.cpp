@@ -47,23 +47,22 @@ void add_layer_lanes(TimelineData& data, const LayerInfo& layer, const LayerSeri
                           .missing = {}});
   };
   if (series.slots > 0) {
-    add("‖S‖", Views::tr("size of the state"), Views::tr("Frobenius norm over all heads (spec §12.10)"), 0,
-        slot_curves(layer, series, series.state_norm));
-    add("‖ΔS‖", Views::tr("change by the token"), Views::tr("‖S_t − S_{t−1}‖ over all heads (spec §12.10)"), 0,
+    add("‖S‖", Views::tr("size of the state"), Views::tr("‖S_t‖_F over all heads"), 0, slot_curves(layer, series, series.state_norm));
+    add("‖ΔS‖", Views::tr("change by the token"), Views::tr("‖S_t − S_{t−1}‖_F over all heads"), 0,
         slot_curves(layer, series, series.update_norm));
   }
   if (!series.routing_entropy.empty())
-    add(Views::tr("routing"), Views::tr("entropy of the routing: 0 decided, 1 undecided"), Views::tr("−Σ e log e / log N (spec §12.1)"), 1,
-        {{"", -1, series.routing_entropy}});
+    add(Views::tr("routing"), Views::tr("entropy of the routing: 0 decided, 1 undecided"), Views::tr("−Σ e log e / log N, e of SSE eq. 9"),
+        1, {{"", -1, series.routing_entropy}});
   if (!series.gate_entropy_q.empty()) {
     add(Views::tr("gates"), Views::tr("entropy of the head gates: 0 one head wins, 1 all alike"),
-        Views::tr("−Σ G log G / log H (spec §12.7)"), 1,
+        Views::tr("−Σ G log G / log H (SLA eq. 4)"), 1,
         {{Views::tr("read G^Q"), 1, series.gate_entropy_q}, {Views::tr("write G^K"), 2, series.gate_entropy_k}});
-    add(Views::tr("winner"), Views::tr("head that wins"), Views::tr("argmax of G over the heads (spec §12.7)"),
+    add(Views::tr("winner"), Views::tr("head that wins"), Views::tr("argmax of G over the heads (SLA eq. 4)"),
         static_cast<double>(std::max<std::int64_t>(layer.heads - 1, 1)),
         {{Views::tr("read G^Q"), 1, numbers(series.gate_winner_q)}, {Views::tr("write G^K"), 2, numbers(series.gate_winner_k)}});
   }
-  add("‖x‖", Views::tr("size of what enters the block"), Views::tr("norm of the residual stream (spec §12.10)"), 0,
+  add("‖x‖", Views::tr("size of what enters the block"), Views::tr("‖x_t‖, norm of the residual stream"), 0,
       {{"", -1, series.residual_norm}});
 }
 

@@ -58,8 +58,10 @@ void fill_ages(WritesData& data, const RowAges& ages) {
   std::ranges::nth_element(known, known.begin() + std::ssize(known) / 2);
   const float median = known[known.size() / 2];
   data.title =
-      sentence_at(data.mode == WritesMode::written ? Views::tr("half of the rows were written within {} tokens, {} not yet", median, none)
-                                                   : Views::tr("rows lose half within {} tokens (median), {} have not yet", median, none),
+      sentence_at(data.mode == WritesMode::written
+                      ? Views::tr("half of the written rows were written in the last {}; not written yet: {}",
+                                  tokens_text(static_cast<std::int64_t>(median)), none)
+                      : Views::tr("rows lose half within {} (median); not yet: {}", tokens_text(static_cast<std::int64_t>(median)), none),
                   data.place);
 }
 

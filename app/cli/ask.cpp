@@ -279,8 +279,8 @@ int observe_command(const ObserveArguments& arguments) {
                arguments.layer);
   const std::int64_t from = run.token(arguments.token), to = run.token(arguments.until.value_or(arguments.token)) + 1;
   const std::int64_t since = run.token(arguments.since);
-  if (to - from > kMostTokens) throw Error(fmt::format("--until: {} tokens; at most {} are told at once", to - from, kMostTokens));
-  if (to <= from) throw Error(fmt::format("--until {}: it stands before --token {}", to - 1, from));
+  if (to - from > kMostTokens) throw Error(fmt::format("--until: {} tokens; at most {} can be shown at once", to - from, kMostTokens));
+  if (to <= from) throw Error(fmt::format("--until {}: it is before --token {}", to - 1, from));
   std::vector<LayerObservables> layers;
   for (std::int64_t layer = 0; layer < std::ssize(run.info().model.layers); ++layer) {
     if (arguments.layer.value_or(layer) == layer)

@@ -68,7 +68,7 @@ void print_predictions(const BranchReport& report, Run& before, Run& after, cons
   if (difference.kl.empty()) return fmt::print("predictions: the same\n");
   if (difference.changed) {
     const std::int64_t token = *difference.changed;
-    fmt::print("predictions: first another after token {}: {}, was {}\n", token_text(before, token, tokenizer),
+    fmt::print("predictions: first change after token {}: {}, was {}\n", token_text(before, token, tokenizer),
                prediction_text(after, token, tokenizer), prediction_text(before, token, tokenizer));
   } else {
     fmt::print("predictions: the most probable token stays the same everywhere\n");

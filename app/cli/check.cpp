@@ -21,7 +21,7 @@ void print_layers(const DeviceCheck& check, std::int64_t layers) {
   fmt::print("{:<8}{:>10}  {}\n", "layer", "apart", "most in");
   for (const DeviceDifference& each : check.largest) {
     if (each.name.empty()) continue;  // after what differs nothing was read
-    const std::string layer = each.layer == layers ? "behind" : fmt::format("{}", each.layer);
+    const std::string layer = each.layer == layers ? "after" : fmt::format("{}", each.layer);
     fmt::print("{:<8}{:>10}  {}\n", layer, each.relative == 0 ? "0" : text_of(each.relative),
                each.relative == 0 ? "equal to the bit" : each.name);
   }

@@ -151,7 +151,7 @@ int run_command_line(int argc, char** argv) {
     app.parse(std::move(words));
     refuse_empty_values(app);
     if (!app.get_subcommands().empty() && all.window.device.name != "cpu")
-      throw CLI::ValidationError("--device", "stands after the command");
+      throw CLI::ValidationError("--device", "belongs after the command");
   } catch (const CLI::ParseError& error) {
     std::ostringstream wrong;
     const int status = app.exit(error, std::cout, wrong);

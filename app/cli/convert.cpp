@@ -23,7 +23,7 @@ void check_target(const std::filesystem::path& path) {
   std::string ending = path.extension().string();
   std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (endings.contains(ending) || (ending == ".h5" && path.extension() != ".h5"))
-    fail(path, "convert writes NAME.h5, or a folder with model.safetensors in it; no folder is called so");
+    fail(path, "convert writes NAME.h5, or a folder with model.safetensors in it; no folder has such a name");
 }
 
 }  // namespace

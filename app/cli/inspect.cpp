@@ -31,7 +31,7 @@ bool is_not_finite(const Inspected& inspected) {
 }
 
 std::string not_finite_text(const Inspected& inspected) {
-  return fmt::format("{}: {} There is no verdict of what comes behind", inspected.checkpoint,
+  return fmt::format("{}: {} There is no verdict on anything after it", inspected.checkpoint,
                      inspected.judgement.diagnoses.front().sentence);
 }
 

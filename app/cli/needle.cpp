@@ -43,7 +43,7 @@ int needle_command(const NeedleArguments& arguments) {
   refuse_not_finite(not_finite(reading.run()), *model, "verdict");
   const RunInfo& info = *reading.info();
   const TokenRange needle = needle_of(info, arguments.prompt.file);
-  if (info.prompt_length <= needle.end) throw Error(arguments.prompt.file + ": nothing stands behind its needle");
+  if (info.prompt_length <= needle.end) throw Error(arguments.prompt.file + ": nothing follows its needle");
 
   std::vector<std::int32_t> ids;
   for (std::int64_t t = needle.begin; t < needle.end; ++t) ids.push_back(info.tokens[static_cast<std::size_t>(t)].id);

@@ -81,7 +81,7 @@ void add_device(CLI::App& command, DeviceChoice& device) {
       ->check(CLI::Validator(wrong_device_name, ""));
   add_parsed(
       command, "--precision", [&device](const std::string& text) { device.precision = precision_called(text); },
-      "of the operands of products: float32 (default), bfloat16, which is faster");
+      "precision of the operands of products: float32 (default), bfloat16, which is faster");
 }
 
 void add_memory(CLI::App& command, std::int64_t& megabytes) {
@@ -94,7 +94,7 @@ void add_memory(CLI::App& command, std::int64_t& megabytes) {
 
 void add_compute(CLI::App& command, DeviceChoice& device) {
   add_device(command, device);
-  command.add_option("--threads", device.threads, "of the CPU; 0: one per core")->check(CLI::Range(0, 1024));
+  command.add_option("--threads", device.threads, "threads of the CPU; 0: one per core")->check(CLI::Range(0, 1024));
 }
 
 }  // namespace statescope

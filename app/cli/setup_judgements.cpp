@@ -46,9 +46,9 @@ void add_lists(CLI::App& command, EvalLists& lists, std::initializer_list<CLI::O
   command.add_option("--haystack", task.haystack, "niah: filler, prose or a text file; text: a text file (default: the prose)");
   command.add_option("--value", task.value, "niah: what needles say")->check(CLI::IsMember({"code", "number", "uuid"}));
   command.add_option("--filler", task.filler, "mqar: between the questions")->check(CLI::IsMember({"noise", "zero"}));
-  command.add_option("--samples", lists.base.samples, "examples of each cell (default: 500; all of a prompt file)")
+  command.add_option("--samples", lists.base.samples, "examples in each cell (default: 500; all of a prompt file)")
       ->check(CLI::Range(1, 10'000'000));
-  command.add_option("--seed", task.seed, "of the examples");
+  command.add_option("--seed", task.seed, "seed of the examples");
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ void add_eval(CLI::App& app, EvalArguments& eval) {
                   "each prompt says (default: any where its \"task\", or else the file or its folder, has qa in its name, as RULER's)")
       ->check(CLI::IsMember({"all", "any", "mixed"}))
       ->needs(prompts);
-  command.add_flag("--special", eval.lists.base.special, "names of special tokens in prompt files are those tokens")->needs(prompts);
+  command.add_flag("--special", eval.lists.base.special, "read names of special tokens in prompt files as those tokens")->needs(prompts);
   add_compute(command, eval.device);
   add_json(command, eval.json, "the scores");
   command.add_option("--csv", eval.csv, "write the scores to this file");
@@ -115,7 +115,7 @@ void add_inspect(CLI::App& app, InspectArguments& inspect) {
   command.add_option("--out,--html", inspect.html, "write them as a page to this file");
   command.add_option("--csv", inspect.csv, "write all figures to this file in long format, a number a line");
   command.add_flag("--check", inspect.check, "end with status 3 where something is ill; where nothing can be said, with 0");
-  auto* watch = command.add_flag("--watch", inspect.watch, "look for new checkpoints, and write the reports anew, until Ctrl+C");
+  auto* watch = command.add_flag("--watch", inspect.watch, "look for new checkpoints and rewrite the reports until Ctrl+C");
   command.add_option("--every", inspect.every, "seconds between two looks (default: 10)")->check(CLI::Range(0.1, 86400.0))->needs(watch);
   command
       .add_option("--when-ill", inspect.when_ill,
@@ -134,12 +134,14 @@ void add_check(CLI::App& app, CheckArguments& check) {
       ->check(CLI::Validator(wrong_device_name, ""));
   add_parsed(
       command, "--precision", [&check](const std::string& text) { check.device.precision = precision_called(text); },
-      "of the operands of products: float32 (default), bfloat16");
+      "precision of the operands of products: float32 (default), bfloat16");
   add_parsed(
       command, "--other-precision", [&check](const std::string& text) { check.other_precision = precision_called(text); },
-      "of the second device, where it is another");
-  command.add_option("--threads", check.device.threads, "of the CPU; 0: one per core")->check(CLI::Range(0, 1024));
-  command.add_option("--tolerance", check.tolerance, "how far apart numbers may be, of the largest number of their value (default: 1e-4)")
+      "precision of the second device, where it differs");
+  command.add_option("--threads", check.device.threads, "threads of the CPU; 0: one per core")->check(CLI::Range(0, 1024));
+  command
+      .add_option("--tolerance", check.tolerance,
+                  "how far apart numbers may be, relative to the largest number of their value (default: 1e-4)")
       ->check(CLI::Range(0.0, 1.0));
   command.add_option("--steps", check.steps, "tokens at the end that are read one by one, as text is generated (default: 16)")
       ->check(CLI::Range(0, 100'000));
@@ -149,8 +151,10 @@ void add_needle(CLI::App& app, NeedleArguments& needle) {
   CLI::App& command = *app.add_subcommand("needle", "what became of a prompt's needle in every memory: kept, decayed, erased, read");
   command.add_option("checkpoint", needle.checkpoint, "an .h5 file or a Hugging Face folder")->required();
   command.add_option("--prompt", needle.prompt.file, "a JSON prompt file whose \"spans\" name the needle")->required();
-  command.add_option("--heads", needle.heads, "shown of each layer, those that wrote most (default: 4)")->check(CLI::Range(1, 100'000));
-  command.add_option("--events", needle.events, "shown of each head, those that took most (default: 3)")->check(CLI::Range(0, 1000));
+  command.add_option("--heads", needle.heads, "heads to show of each layer, those that wrote most (default: 4)")
+      ->check(CLI::Range(1, 100'000));
+  command.add_option("--events", needle.events, "tokens to show of each head, those that took most (default: 3)")
+      ->check(CLI::Range(0, 1000));
   add_compute(command, needle.device);
   add_json(command, needle.json, "all of it");
   command.add_option("--out,--html", needle.html, "write it as a page to this file");

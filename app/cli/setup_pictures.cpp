@@ -26,7 +26,7 @@ std::int64_t row_in(const std::string& text) {
 
 /// Where in the run, and how it is looked at.
 void add_panel(CLI::App& command, FigurePanel& panel) {
-  command.add_option("--mode", panel.mode, "one of the view's ways to be looked at, by its name");
+  command.add_option("--mode", panel.mode, "the view's mode, by its name");
   command.add_option("--layer", panel.layer, "default: the first that routes, else the first with a state")->check(at_least(0));
   command.add_option("--head", panel.head, "default: 0")->check(at_least(0));
   command.add_option("--slot", panel.slot, "partition, 0: the shared one (default)")->check(at_least(0));
@@ -34,26 +34,26 @@ void add_panel(CLI::App& command, FigurePanel& panel) {
   command.add_option("--reference", panel.reference, "the token to compare with, counted likewise")->check(whole_number());
   add_parsed(
       command, "--row", [&panel](const std::string& text) { panel.row = row_in(text); },
-      "of the chosen cell; all: the slot's state as a whole");
-  command.add_option("--column", panel.column, "of the chosen cell (default: the whole row)")->check(at_least(0));
+      "row of the chosen cell; all: the slot's state as a whole");
+  command.add_option("--column", panel.column, "column of the chosen cell (default: the whole row)")->check(at_least(0));
   command.add_option("--knob", panel.knob, "the view's number: λ of the head gates, tokens of the timeline");
   add_parsed(
       command, "--range", [&panel](const std::string& text) { panel.range = figure_range(text); },
-      "of colours: own, full, most, or low,high");
-  command.add_flag("--logarithmic", panel.range.logarithmic, "colours of equal ratios are equal steps");
+      "range of the colours: own, full, most, or low,high");
+  command.add_flag("--logarithmic", panel.range.logarithmic, "logarithmic colours: equal ratios are equal steps");
   command.add_option("--do", panel.interventions, "an intervention, as `statescope intervene` has it")->allow_extra_args(false);
   command.add_option("--generate", panel.generate, "tokens (default: as many as the prompt expects)")->check(CLI::Range(0, 1'000'000));
-  command.add_option("--title", panel.title, "above the drawing");
+  command.add_option("--title", panel.title, "title above the drawing");
 }
 
 /// What all panels have in common.
 void add_look(CLI::App& command, FigureSpec& style) {
   command.add_option("--font", style.family, "typeface (default: DejaVu Sans, which is shipped)");
-  command.add_option("--line-width", style.line_width, "times the usual")->check(CLI::Range(0.1, 10.0));
+  command.add_option("--line-width", style.line_width, "width of lines, times the usual")->check(CLI::Range(0.1, 10.0));
   add_parsed(
       command, "--map", [&style](const std::string& text) { style.colors = figure_colors(text); },
       "colours of magnitudes: viridis (default), cividis, grey");
-  command.add_option("--ticks", style.ticks, "how densely, times the usual")->check(CLI::Range(0.1, 4.0));
+  command.add_option("--ticks", style.ticks, "density of ticks, times the usual")->check(CLI::Range(0.1, 4.0));
   command.add_flag("--captions", style.captions, "with the sentences that the view writes about itself");
   command.add_flag("!--no-annotations", style.annotations, "without needle spans, borders of partitions, training length");
   command.add_flag("!--no-color-bar", style.color_bars, "without the bars of colours");
@@ -67,7 +67,7 @@ void add_style(CLI::App& command, FigureSpec& style) {
       ->trigger_on_parse();
   command.add_option("--aspect", style.aspect, "width to height of a panel (default: 1.5; similarity 1.2)")->check(CLI::Range(0.1, 10.0));
   command.add_option("--type", style.type_pt, "5 to 12 pt (default: 7; neurips, iclr 8; slide 12)")->check(CLI::Range(5.0, 12.0));
-  command.add_option("--dpi", style.dpi, "of a PNG (default: 600)")->check(CLI::Range(50, 2400));
+  command.add_option("--dpi", style.dpi, "dots per inch of a PNG (default: 600)")->check(CLI::Range(50, 2400));
   add_look(command, style);
 }
 
@@ -119,34 +119,34 @@ void add_window(CLI::App& app, WindowArguments& window) {
       ->add_option("--example", window.prompt.example,
                    "an example, of that length, of what the checkpoint was trained on, as inspect reads it")
       ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--number", window.prompt.number, "of the example, or of one of several in a prompt file (default: 0)")
+  app.add_option("--number", window.prompt.number, "number of the example, or of the prompt in a file with several (default: 0)")
       ->check(at_least(0));
   add_device(app, window.device);
   add_memory(app, window.memory);
   app.add_option("--theme", window.theme, "light, dark, high-contrast, system")
       ->check(CLI::IsMember({"light", "dark", "high-contrast", "system"}));
-  app.add_option("--scale", window.scale, "of type and spacing, 1 to 3")->check(CLI::Range(1.0F, 3.0F));
+  app.add_option("--scale", window.scale, "size of type and spacing, 1 to 3")->check(CLI::Range(1.0F, 3.0F));
   app.add_flag("--no-opengl", window.software, "draw without OpenGL");
   app.add_flag("--no-autoplay", window.no_autoplay, "do not start playing");
   const auto is_png = [](std::string& name) { return name.ends_with(".png") ? "" : name + " does not end in .png"; };
-  app.add_option("--screenshot", window.screenshot, "write a PNG of the window at --token, --layer, --head, --slot and end")
+  app.add_option("--screenshot", window.screenshot, "write a PNG of the window at --token, --layer, --head, --slot, and exit")
       ->check(CLI::Validator(is_png, ""));
   app.add_option("--watch", window.watch, "a training's folder: each of its checkpoints is inspected as it comes")
       ->check(CLI::ExistingDirectory);
   app.add_option("--lesson", window.lesson, "begin a lesson: a file, or the name of one in assets/lessons");
-  app.add_option("--step", window.step, "of the lesson, for the screenshot")->check(CLI::Range(1, 200));
-  app.add_flag("--revealed", window.revealed, "the step's question answered, for the screenshot");
-  app.add_option("--token", window.token, "where to stand at first, and in the screenshot")->check(at_least(0));
-  app.add_option("--layer", window.layer, "likewise")->check(at_least(0));
-  app.add_option("--head", window.head, "likewise")->check(at_least(0));
-  app.add_option("--slot", window.slot, "likewise: the partition, 0: the shared one")->check(at_least(0));
+  app.add_option("--step", window.step, "the lesson's step to show in the screenshot")->check(CLI::Range(1, 200));
+  app.add_flag("--revealed", window.revealed, "show the step's answer in the screenshot");
+  app.add_option("--token", window.token, "the token to start at, and to show in the screenshot")->check(at_least(0));
+  app.add_option("--layer", window.layer, "the layer, likewise")->check(at_least(0));
+  app.add_option("--head", window.head, "the head, likewise")->check(at_least(0));
+  app.add_option("--slot", window.slot, "the partition, likewise; 0: the shared one")->check(at_least(0));
   const auto is_view = [](std::string& name) { return wrong_view(name); };
-  app.add_option("--view", window.views, "to show, once for each, at most six, with its way of looking behind it: routing, decay/Half-life")
+  app.add_option("--view", window.views, "a view to show, given up to six times, with its mode after a slash: routing, decay/Half-life")
       ->allow_extra_args(false)
       ->expected(1, static_cast<int>(most_views))
       ->check(CLI::Validator(is_view, ""))
       ->excludes("--lesson");
-  app.add_option("--size", window.size, "of the screenshot, WIDTHxHEIGHT");
+  app.add_option("--size", window.size, "size of the screenshot, WIDTHxHEIGHT");
 }
 
 void add_figure(CLI::App& app, FigureArguments& figure) {
@@ -164,7 +164,8 @@ void add_figure(CLI::App& app, FigureArguments& figure) {
   command.add_option("-o,--output", figure.output, "the .pdf, .svg, .png or .eps to write")->required();
   command.add_option("--data", figure.data, "write the numbers to this .h5 or .csv");
   command.add_option("--caption", figure.caption, "write a draft of the caption to this file");
-  command.add_option("--preview", figure.preview, "write it also as those eyes see it, as PNG beside it: protan, deutan, tritan, grey")
+  command
+      .add_option("--preview", figure.preview, "also write a PNG beside it, as seen with this colour vision: protan, deutan, tritan, grey")
       ->check(CLI::IsMember({"protan", "deutan", "tritan", "grey"}));
   add_compute(command, figure.device);
   command.add_flag("--force", figure.force, "replace existing files");
@@ -187,7 +188,7 @@ void add_film(CLI::App& app, FilmArguments& film) {
   command.remove_option(command.get_option("--token"));
   command.add_option("--first", film.film.first, "token; below 0: counted from the prompt's end (default: 0)")->check(whole_number());
   command.add_option("--last", film.film.last, "token, counted likewise (default: the last that was generated)")->check(whole_number());
-  command.add_option("--seconds", film.film.seconds_per_token, "of each token (default: 0.5)")->check(CLI::Range(0.01, 60.0));
+  command.add_option("--seconds", film.film.seconds_per_token, "seconds for each token (default: 0.5)")->check(CLI::Range(0.01, 60.0));
   command.add_option("--fps", film.film.frames_per_second, "frames a second (default: 30)")->check(CLI::Range(1, 120));
   command.add_option("--width", film.film.width, "pixels, even (default: 1280)")->check(CLI::Range(200, 7680));
   command.add_option("--height", film.film.height, "pixels, even (default: 720)")->check(CLI::Range(200, 4320));
@@ -248,14 +249,14 @@ void add_page(CLI::App& app, PageArguments& page) {
 }
 
 void add_batch(CLI::App& app, BatchArguments& batch) {
-  CLI::App& command = *app.add_subcommand("batch", "many figures: specs × checkpoints × prompts; goes on where it was broken off");
+  CLI::App& command = *app.add_subcommand("batch", "many figures: specs × checkpoints × prompts; continues where it was interrupted");
   command
       .add_option(
           "file", batch.file,
           R"(JSON: {"figures": [spec files], "checkpoints": […], "prompts": […], "output": "folder", "format": "pdf"}; checkpoints and )"
           "prompts take the place of the specs' own")
       ->required();
-  command.add_option("--processes", batch.processes, "at a time (default: 2)")->check(CLI::Range(1, 256));
+  command.add_option("--processes", batch.processes, "processes at a time (default: 2)")->check(CLI::Range(1, 256));
   add_device(command, batch.device);
   command.add_flag("--force", batch.force, "make again what is there");
 }

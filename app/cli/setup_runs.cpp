@@ -11,8 +11,8 @@ namespace {
 void add_asked(CLI::App& command, AskArguments& ask) {
   command.add_option("checkpoint", ask.checkpoint, "an .h5 file or a Hugging Face folder");
   add_prompt(command, ask.prompt, false);
-  command.add_option("--generate", ask.generate, "tokens behind the prompt (default: 0)")->check(CLI::Range(0, 1'000'000));
-  command.add_option("--do", ask.interventions, "an intervention first, once for each (statescope intervene --help)")
+  command.add_option("--generate", ask.generate, "tokens to generate after the prompt (default: 0)")->check(CLI::Range(0, 1'000'000));
+  command.add_option("--do", ask.interventions, "an intervention to make first, once for each (statescope intervene --help)")
       ->allow_extra_args(false)
       ->check(is_intervention());
   command.add_option("--token", ask.token, "below 0: counted from the prompt's end (default: -1, its last)")->check(whole_number());
@@ -37,18 +37,19 @@ void add_run(CLI::App& app, RunArguments& run) {
   command.add_option("--temperature", run.sampling.temperature, "0: greedy")->check(CLI::Range(0.0, 1000.0));
   command.add_option("--top-p", run.sampling.top_p, "sample from the most probable tokens that hold this mass")
       ->check(CLI::Range(0.0, 1.0));
-  command.add_option("--seed", run.sampling.seed, "of the sampling");
+  command.add_option("--seed", run.sampling.seed, "seed of the sampling");
   add_compute(command, run.device);
   command.add_option("--chunk", run.chunk_size, "tokens per chunk of the memories")->check(CLI::Range(1, 1'000'000));
   auto* dump = command.add_option("--dump", run.dump, "write everything that was computed to this HDF5 file");
   auto* session =
-      command.add_option("--session", run.session, "record in this new .scope file; without a checkpoint, go on with what it holds");
+      command.add_option("--session", run.session, "record in this new .scope file; without a checkpoint, continue what it holds");
   session->excludes(dump);
-  command.add_option("--branch", run.branch, "of the session: 0, or the n-th that --do made (default: the last one shown)")
+  command.add_option("--branch", run.branch, "branch of the session: 0, or the n-th that --do made (default: the last one shown)")
       ->needs(session)
       ->check(at_least(0));
   command
-      .add_option("--do", run.interventions, "leave the session's branch by an intervention, once for each (statescope intervene --help)")
+      .add_option("--do", run.interventions,
+                  "make a branch of the session with an intervention, once for each (statescope intervene --help)")
       ->needs(session)
       ->allow_extra_args(false)
       ->check(is_intervention());
@@ -80,10 +81,8 @@ void add_observe(CLI::App& app, ObserveArguments& observe) {
   command.add_option("--layer", observe.layer, "default: all")->check(at_least(0));
   command.add_option("--until", observe.until, "the last of several tokens, at most 512; counted as --token")->check(whole_number());
   command.add_option("--since", observe.since, "the token that decay_since counts from, as --token (default: 0)")->check(whole_number());
-  command.add_option("--only", observe.names, "names, of those that --list tells: routing_entropy,load")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command.add_flag("--list", observe.list, "only tell which quantities there are, with unit, equation and source");
+  command.add_option("--only", observe.names, "names from --list: routing_entropy,load")->delimiter(',')->allow_extra_args(false);
+  command.add_flag("--list", observe.list, "only list the quantities, with unit, equation and source");
   command.callback([&observe] {
     if (!observe.list) need_run(observe);
   });
@@ -96,9 +95,9 @@ void add_history(CLI::App& app, HistoryArguments& history) {
   command.add_option("--slot", history.slot, "partition, 0: the shared one (default)")->check(at_least(0));
   command.add_option("--head", history.head, "default: 0")->check(at_least(0));
   auto* row = command.add_option("--row", history.row, "default: all of them, the whole partition")->check(at_least(0));
-  command.add_option("--column", history.column, "of the row: one cell")->check(at_least(0))->needs(row);
+  command.add_option("--column", history.column, "column of the row: one cell")->check(at_least(0))->needs(row);
   command.add_flag("--read", history.read, "of what the token reads of the partition, instead of the state")->excludes(row);
-  command.add_option("--most", history.most, "tokens shown (default: 12)")->check(CLI::Range(1, 1'000'000));
+  command.add_option("--most", history.most, "tokens to show (default: 12)")->check(CLI::Range(1, 1'000'000));
   command.callback([&history] { need_run(history); });
 }
 

@@ -13,7 +13,7 @@ CLI::App& add_task(CLI::App& command, DatasetArguments& dataset, const TaskOptio
   task.add_option("-o,--output", dataset.output, "the .jsonl file to write; -: standard output")->required();
   task.add_option("--samples", dataset.samples, "examples (default: 500)")->check(CLI::Range(1, 100'000'000));
   task.add_option("--length", dataset.task.length, "words, or bytes of prose (default: " + std::to_string(defaults.length) + ")");
-  task.add_option("--seed", dataset.task.seed, "of the examples");
+  task.add_option("--seed", dataset.task.seed, "seed of the examples");
   task.add_option_function<std::string>(
           "--split", [&](const std::string& split) { dataset.task.split = split == "training" ? Split::training : Split::evaluation; },
           "evaluation (default) or training: they share no draw and no prose")
@@ -24,7 +24,8 @@ CLI::App& add_task(CLI::App& command, DatasetArguments& dataset, const TaskOptio
 
 void add_needles(CLI::App& command, DatasetArguments& dataset) {
   CLI::App& task = add_task(command, dataset, {.name = "niah"}, "needles in a haystack");
-  CLI::Option& ruler = *task.add_option("--ruler", dataset.ruler, "as RULER's task of this name")->check(CLI::IsMember(ruler_tasks()));
+  CLI::Option& ruler =
+      *task.add_option("--ruler", dataset.ruler, "settings of RULER's task of this name")->check(CLI::IsMember(ruler_tasks()));
   const auto own = [&](CLI::Option* option) { option->excludes(&ruler); };
   own(task.add_option("--needles", dataset.task.needles, "keys that needles name (default: 1; 0: as many as fit)"));
   own(task.add_option("--values", dataset.task.values, "needles for each key, each with a value of its own"));
@@ -50,9 +51,9 @@ void add_model(CLI::App& app, ModelArguments& model) {
       ->needs(program)
       ->check(at_least(0));
   auto* passes =
-      command.add_flag("--after-passes", model.after_passes, "as it runs: with the operations together that a device may do at once")
+      command.add_flag("--after-passes", model.after_passes, "the program as it runs, with operations joined that a device does at once")
           ->needs(program);
-  command.add_flag("--one-token", model.one_token, "as it runs for a token by itself")->needs(passes);
+  command.add_flag("--one-token", model.one_token, "the program as it runs for a single token")->needs(passes);
 }
 
 void add_convert(CLI::App& app, ConvertArguments& convert) {
@@ -65,7 +66,7 @@ void add_convert(CLI::App& app, ConvertArguments& convert) {
 
 void add_tokenize(CLI::App& app, TokenizeArguments& tokenize) {
   CLI::App& command = *app.add_subcommand("tokenize", "texts to token ids and back: lines of JSON from standard input");
-  command.add_option("path", tokenize.path, "a checkpoint, or a folder or file of a tokenizer alone")->required();
+  command.add_option("path", tokenize.path, "a checkpoint, or only a tokenizer's folder or file")->required();
   auto* text = command.add_option("--text", tokenize.text, "this text, instead of lines {\"text\": …}");
   command.add_flag("--ids", tokenize.ids, "the other way: lines {\"ids\": […]} to texts")->excludes(text);
   command.add_flag("--plain", tokenize.plain, "without the special tokens that are put around a text");

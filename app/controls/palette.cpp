@@ -67,7 +67,7 @@ Palette::Palette(QWidget* parent)
   setObjectName("palette");
   line_->setPlaceholderText(tr("Command, view, model, prompt, layer, head, partition, token or its text, file"));
   line_->setAccessibleName(tr("What to find"));
-  list_->setAccessibleName(tr("What fits"));
+  list_->setAccessibleName(tr("Matches"));
   list_->setItemDelegate(delegate_);
   list_->setUniformItemSizes(true);
   list_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);

@@ -86,7 +86,7 @@ QString NumberBox::why_refused(const QString& text) const {
   const bool is_one = decimals() == 0 ? typed_whole(number).has_value() : typed_number(number).has_value();
   const QString why = !is_one && decimals() == 0 ? why_no_whole(number)
                       : !is_one                  ? why_no_number(number)
-                                                 : QCoreApplication::translate("TypedNumber", "“%1” is not from %2 to %3.")
+                                                 : QCoreApplication::translate("TypedNumber", "“%1” is not between %2 and %3.")
                                       .arg(number, textFromValue(minimum()), textFromValue(maximum()) + suffix());
   return QStringLiteral("%1: %2").arg(accessibleName(), why);
 }

@@ -162,7 +162,7 @@ QByteArray eps_of(const QByteArray& pdf) {
   file.close();
   QProcess pdftops;
   pdftops.start("pdftops", {"-eps", from, to});
-  if (!pdftops.waitForStarted()) throw Error("EPS is made by pdftops, which is not here; it comes with poppler-utils");
+  if (!pdftops.waitForStarted()) throw Error("EPS needs pdftops, which is not installed; it comes with poppler-utils");
   QFile made(to);
   if (!pdftops.waitForFinished(kPdftopsMs) || pdftops.exitCode() != 0 || !made.open(QIODevice::ReadOnly))
     throw Error("pdftops made no EPS: " + pdftops.readAllStandardError().simplified().left(200).toStdString());
@@ -199,7 +199,7 @@ QByteArray figure_bytes(const Figure& figure, FigureFormat format, const Provena
 QImage figure_image(const Figure& figure, double dpi) {
   const int width = dots(figure.spec().width_mm, dpi), height = dots(figure.height_mm(), dpi);
   if (static_cast<double>(width) * height > kMostPixels)
-    throw Error(fmt::format("a PNG of {} × {} dots is too large; take fewer dpi or a smaller size", width, height));
+    throw Error(fmt::format("a PNG of {} × {} dots is too large; take a lower dpi or a smaller size", width, height));
   QImage image(width, height, QImage::Format_RGB32);
   if (image.isNull()) throw Error("out of memory");
   image.fill(Qt::white);  // the last row may lie in part beyond the figure

@@ -326,7 +326,7 @@ std::size_t mode_number(const View& view, std::string_view id, const std::string
   if (const auto found = std::ranges::find(modes, mode); found != modes.end()) return static_cast<std::size_t>(found - modes.begin());
   std::string known;
   for (const std::string_view each : modes) known += (known.empty() ? "there are " : ", ") + std::string(each);
-  throw Error(fmt::format("{} has no mode {}: {}", id, in_quotes(mode), known.empty() ? "there is one way alone" : known));
+  throw Error(fmt::format("{} has no mode {}: {}", id, in_quotes(mode), known.empty() ? "there is only one" : known));
 }
 
 void check_panel(const FigurePanel& panel) {

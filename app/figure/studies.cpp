@@ -57,8 +57,8 @@ std::unique_ptr<PanelPicture> make_study(const FigurePanel& panel, FigureRuns& r
         fmt::format("there is no study {}; there are {}", in_quotes(panel.chart), names_of(table, [](const auto& r) { return r.name; })));
   if (!panel.mode.empty() && std::ranges::find(row->modes, panel.mode) == row->modes.end()) {
     const std::string known = names_of(row->modes, [](std::string_view mode) { return mode; });
-    throw Error(fmt::format("{} has no mode {}: {}", row->name, in_quotes(panel.mode),
-                            known.empty() ? "there is one way alone" : "there are " + known));
+    throw Error(
+        fmt::format("{} has no mode {}: {}", row->name, in_quotes(panel.mode), known.empty() ? "there is only one" : "there are " + known));
   }
   if (row->needs == StudyNeeds::checkpoints && panel.checkpoints.empty()) throw Error(panel.chart + " needs checkpoints");
   if (row->needs == StudyNeeds::scores && panel.data.empty()) throw Error(panel.chart + " needs data: files of statescope eval --json");

@@ -71,7 +71,7 @@ std::string wrong_film(const FilmOptions& options) {
 
 void write_film(FigureSpec spec, const FilmOptions& options, FigureRuns& runs, const std::filesystem::path& path, bool overwrite) {
   if (std::ranges::any_of(spec.panels, [](const FigurePanel& panel) { return panel.view.empty(); }))
-    throw Error("a chart does not move: a film has views alone");
+    throw Error("a chart does not move: a film can only show views");
   spec.width_mm = slide_mm;
   spec.height_mm = slide_mm * options.height / options.width;
   Draft draft(path, overwrite);

@@ -212,9 +212,10 @@ std::string verdict_item(const Inspected& inspected, const Diagnosis& found) {
   const IllnessRow& row = row_of(found.illness);
   const SeenAt seen = seen_at(inspected, found);
   const std::string place = place_text(found), where = place.empty() ? "" : ", " + place;
-  return fmt::format("<li class=\"bad\"><strong>{}: {}{}</strong>. {}<small>How it is told: {}. Source: {}. Holds for {}.</small>{}</li>\n",
-                     found.ill ? "Ill" : "Watch", escaped(row.name), where, escaped(found.sentence), escaped(row.measure),
-                     escaped(row.source), escaped(inspected.read_on), opening(inspected, seen.sequence, seen.place));
+  return fmt::format(
+      "<li class=\"bad\"><strong>{}: {}{}</strong>. {}<small>How it is recognised: {}. Source: {}. Holds for {}.</small>{}</li>\n",
+      found.ill ? "Ill" : "Watch", escaped(row.name), where, escaped(found.sentence), escaped(row.measure), escaped(row.source),
+      escaped(inspected.read_on), opening(inspected, seen.sequence, seen.place));
 }
 
 std::string judgement_list(const Inspected& inspected) {
@@ -354,7 +355,7 @@ std::string trial_table() {
   if (!trial.is_object()) return "";
   try {
     const nlohmann::json &chosen = trial.at("chosen"), &validated = trial.at("validated");
-    std::string heads = html_head("illness") + html_head("what it is", true) + html_head("how it is told", true), rows;
+    std::string heads = html_head("illness") + html_head("what it is", true) + html_head("how it is recognised", true), rows;
     for (const char* name :
          {"found, models that thresholds were chosen on", "false alarms there", "found, other models", "false alarms there"})
       heads += html_head(name);

@@ -67,7 +67,7 @@ Bounds bounds_in(std::string_view text) {
   Bounds bounds;
   if (const auto low = trimmed(text.substr(0, dots)); !low.empty()) bounds.low = real_in(low);
   if (const auto high = trimmed(text.substr(dots + 2)); !high.empty()) bounds.high = real_in(high);
-  if (!(bounds.low < bounds.high)) throw Error(fmt::format("\"[{}]\" holds nothing: the lower number stands first", text));
+  if (!(bounds.low < bounds.high)) throw Error(fmt::format("\"[{}]\" is empty: the lower number comes first", text));
   return bounds;
 }
 
@@ -95,7 +95,7 @@ std::size_t mode_called(const ViewRow& row, std::string_view name) {
   std::string known;
   for (const std::string_view each : view->modes()) known += (known.empty() ? "" : ", ") + std::string(each);
   throw Error(
-      fmt::format("{} cannot be looked at as \"{}\": {}", row.id, name, known.empty() ? "there is one way alone" : "there are " + known));
+      fmt::format("{} cannot be looked at as \"{}\": {}", row.id, name, known.empty() ? "there is only one" : "there are " + known));
 }
 
 Hideable hideable_called(std::string_view name) {
@@ -221,8 +221,7 @@ class Parser {
     constexpr std::size_t most_views = 6;
     picture_.views.clear();
     for (const std::string_view id : listed(value)) picture_.views.push_back({.view = &view_called(id)});
-    if (picture_.views.empty() || picture_.views.size() > most_views)
-      throw Error(fmt::format("1 to {} views stand side by side", most_views));
+    if (picture_.views.empty() || picture_.views.size() > most_views) throw Error(fmt::format("a step shows 1 to {} views", most_views));
   }
 
   /// The view of "view = value", and the value.
@@ -279,15 +278,14 @@ class Parser {
 
   void check_beside(const Quantity& quantity) const {
     if (quantity.of_beside && picture_.beside.empty())
-      throw Error(
-          fmt::format("\"{} of=beside\" is of a model that does not stand there: the step names one with beside:", quantity.row->name));
+      throw Error(fmt::format("\"{} of=beside\" needs a second model: the step names one with beside:", quantity.row->name));
   }
 
   bool is_heading() const { return line().starts_with("## "); }
 
   void take_directive(LessonStep& step, std::string_view text) {
     const std::optional<KeyValue> entry = key_value(text);
-    if (!entry) throw Error(fmt::format("\"{}\" is not \"key: value\": a free line parts a step's keys from its text", text));
+    if (!entry) throw Error(fmt::format("\"{}\" is not \"key: value\": an empty line separates a step's keys from its text", text));
     const auto& [key, value] = *entry;
     if (key == "note") {
       take_note(step, value);
@@ -296,7 +294,7 @@ class Parser {
       if (!bounds) throw Error("a claim is a quantity and its range, [low .. high], or its word, [= word]");
       step.claims.push_back({parse_quantity(words), *bounds, std::string(value)});
     } else if (!take_picture(key, value)) {
-      throw Error(fmt::format("there is no key \"{}\" for a step; a free line parts its keys from its text", key));
+      throw Error(fmt::format("there is no key \"{}\" for a step; an empty line separates its keys from its text", key));
     }
   }
 
@@ -317,7 +315,7 @@ class Parser {
       std::get<std::string>(prose.back()) += text.substr(at, open - at);
       if (open == text.size()) return;
       const std::size_t close = text.find('}', open);
-      if (close == text.npos) throw Error("a { has no } in its line: between them stands a quantity");
+      if (close == text.npos) throw Error("a { has no } in its line: a quantity belongs between them");
       const std::string_view inside = trimmed(text.substr(open + 1, close - open - 1));
       at = close + 1;
       if (std::ranges::find(noted_, inside) != noted_.end()) {
@@ -356,7 +354,7 @@ class Parser {
       static constexpr std::string_view of_runs[] = {"checkpoint", "beside", "prompt", "text"};
       const bool changes_run = entry && std::ranges::count(of_runs, entry->key) > 0;
       if (!entry || changes_run || !take_picture(entry->key, entry->value))
-        throw Error("after answer: come a free line and text, or keys that change the picture but not the run");
+        throw Error("after answer: come an empty line and text, or keys that change the picture but not the run");
     }
   }
 

@@ -290,9 +290,9 @@ QString LessonPage::broken_words(const std::vector<std::string>& broken) {
 }
 
 QString LessonPage::verdict(const QString& answer, std::optional<std::size_t> predicted, std::optional<std::size_t> right) {
-  const QString words = !predicted           ? tr("The run says: %1.")
-                        : predicted == right ? tr("As you said. The run says: %1.")
-                                             : tr("Not as you said. The run says: %1.");
+  const QString words = !predicted           ? tr("The run’s answer: %1.")
+                        : predicted == right ? tr("As you predicted. The run’s answer: %1.")
+                                             : tr("Not what you predicted. The run’s answer: %1.");
   return words.arg(answer);
 }
 

@@ -307,7 +307,7 @@ std::optional<Measured> LessonPlayer::measured(const Wanted& wanted) const {
   const Snapshot* snapshot = navigator->snapshot().get();
   if (row.from_snapshot) {
     if (!shows(wanted)) return {};
-    if (wanted.at->token > snapshot->token) return Measured{.text = "unknown: the picture stands before that token", .known = false};
+    if (wanted.at->token > snapshot->token) return Measured{.text = "unknown: the picture is before that token", .known = false};
   }
   if (row.question) {
     const std::optional<Question> question = row.question(*asked.run, *wanted.at);
@@ -341,6 +341,12 @@ std::optional<std::size_t> LessonPlayer::right_choice() const {
   const std::vector<LessonChoice>& choices = step().question->choices;
   const auto right = std::ranges::find_if(choices, [&](const LessonChoice& choice) { return choice.bounds.hold(*value); });
   return right != choices.end() ? std::optional(static_cast<std::size_t>(right - choices.begin())) : std::nullopt;
+}
+
+std::string LessonPlayer::answer() const {
+  const std::optional<std::size_t> right = right_choice();
+  const LessonChoice* choice = right ? &step().question->choices[*right] : nullptr;
+  return choice && choice->bounds.text ? choice->words : said(step().question->answer);
 }
 
 std::string LessonPlayer::filled(const Prose& prose) const {

@@ -46,8 +46,8 @@ class LessonPlayer : public QObject {
   std::optional<std::size_t> predicted() const { return progress_[index_].predicted; }
   /// The choice that the run answers with; nothing while that is not known, or where it is none of them.
   std::optional<std::size_t> right_choice() const;
-  /// What the question's answer is in this run.
-  std::string answer() const { return said(step().question->answer); }
+  /// What the question's answer is in this run; the words of the right choice where the answer is no number.
+  std::string answer() const;
   /// Every number of the step has come, or it is said why not.
   bool is_ready() const;
   /// Markdown, its gaps filled from the run.

@@ -22,7 +22,9 @@ Measured count(std::int64_t n) { return {static_cast<double>(n), std::to_string(
 
 Measured real(double value) {
   if (std::isnan(value)) return unknown("unknown");
-  return {value, std::isinf(value) ? "infinite" : number(static_cast<float>(value), 3)};
+  if (std::isinf(value)) return {value, "infinite"};
+  const bool is_whole = std::abs(value) >= 1000 && std::abs(value) < 1e6;  // in prose, no 3.29e+03
+  return {value, is_whole ? fmt::format("{:.0f}", value) : number(static_cast<float>(value), 3)};
 }
 
 Measured share(double part) {
@@ -348,7 +350,8 @@ Measured needle_left(const QuantitySource& s) {
   if (!story_question(s.run, s.at)) return unknown("unknown: the prompt has no needle");
   const std::int64_t since = needle_question(s.run, s.at.token).end - 1;
   const std::vector<float>& kept = answer<NeedleQuestion>(s, story_question).layers.at(static_cast<std::size_t>(s.at.layer)).kept;
-  if (s.at.token < since || s.at.token - since >= std::ssize(kept)) return unknown("unknown: the needle is not yet, or no more, waiting");
+  if (s.at.token < since || s.at.token - since >= std::ssize(kept))
+    return unknown("unknown: this token is not between needle and question");
   return share(static_cast<double>(kept[static_cast<std::size_t>(s.at.token - since)]));
 }
 
@@ -452,7 +455,7 @@ constexpr QuantityRow table[] = {
     {"written", "norm of what it puts in", "layer slot head token", delta_question, written},
     {"beta", "the write strength", "layer slot head token", delta_question, beta},
     {"alpha", "what decay leaves in one step", "layer slot head token", delta_question, alpha},
-    {"mended", "part of the error that the write mends", "layer slot head token", delta_question, mended},
+    {"mended", "part of the error that the write corrects", "layer slot head token", delta_question, mended},
     {"eigenvalue", "of the step's transition along the key", "layer slot head token", delta_question, eigenvalue},
 
     {"needle_left", "what decay and erasure have left of the needle in the layer at the token", "layer token", story_question, needle_left},

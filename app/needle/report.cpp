@@ -45,7 +45,7 @@ std::string head_line(const NeedleReport& report, std::int64_t layer, const Need
   std::string line =
       fmt::format("    {}: wrote {:.3g}, kept {:.3f}; ", place_text(report, layer, fate.slot, fate.head), fate.written, fate.kept);
   if (fate.read) {
-    line += fmt::format("{:.3f} is left clear, {:.3f} of what is read here is the needle's", fate.readable(), fate.read_share);
+    line += fmt::format("{:.3f} is still clear, {:.3f} of what is read here is the needle's", fate.readable(), fate.read_share);
   } else {
     line += "the question does not read here";
   }
@@ -146,7 +146,7 @@ std::string bar(const Parts& parts, double clear) {
 }
 
 std::string key() {
-  std::string key = "<p class=\"key\"><i class=\"clear\"></i>left clear";
+  std::string key = "<p class=\"key\"><i class=\"clear\"></i>still clear";
   for (const Loss loss : kLosses) key += fmt::format("<i class=\"{0}\"></i>{0}", name_of(loss));
   return key + "</p>\n";
 }
@@ -168,7 +168,7 @@ std::string layer_section(const NeedleReport& report, std::int64_t layer) {
   std::string section = fmt::format("<h2>Layer {}: {}</h2>\n", layer, escaped(layer_of(report, layer).mixer));
   if (fates.empty()) return section + "<p>No matrix memory that the needle wrote to.</p>\n";
   std::string heads, rows;
-  for (const char* name : {"where", "written", "kept", "left clear", "of what is read"}) heads += html_head(name);
+  for (const char* name : {"where", "written", "kept", "still clear", "of what is read"}) heads += html_head(name);
   for (const char* name : {"what became of it", "most lost at"}) heads += html_head(name, true);
   for (const NeedleFate& fate : fates) rows += head_row(report, layer, fate);
   return section + html_table("Heads that it was written to", heads, rows);
@@ -229,7 +229,7 @@ std::string needle_html(const NeedleReport& report) {
     rows += fmt::format("<tr>{}{}<td>{:.3f}</td></tr>\n", html_row_head(std::to_string(layer)), html_left(bar(parts, parts.readable)),
                         parts.readable);
   }
-  page += html_table("All heads of a layer together", html_head("layer") + html_head("what became of it", true) + html_head("left clear"),
+  page += html_table("All heads of a layer together", html_head("layer") + html_head("what became of it", true) + html_head("still clear"),
                      rows);
   page += "<ol>\n";
   for (std::size_t i = 0; i < std::min(verdict.losses.size(), kCauses); ++i)

@@ -37,9 +37,9 @@ ChatTurns::ChatTurns(QWidget* parent) : QWidget(parent), list_(new QListWidget(t
   role_->setAccessibleName(tr("Who says this turn"));
   role_->setToolTip(role_->accessibleName());
   for (const char* role : usual_roles) role_->addItem(QLatin1String(role));
-  add_ = make_button(QStringLiteral("+"), tr("One more turn behind this one (Alt+T)"), this);
+  add_ = make_button(QStringLiteral("+"), tr("Add a turn after this one (Alt+T)"), this);
   click_at_once(*add_, QKeySequence("Alt+T"));
-  remove_ = make_button(QStringLiteral("−"), tr("Take this turn away (Delete in the list)"), this);
+  remove_ = make_button(QStringLiteral("−"), tr("Remove this turn (Delete in the list)"), this);
   auto* layout = new QHBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   auto* controls = new QVBoxLayout;

@@ -92,7 +92,7 @@ InterventionPage::InterventionPage(Navigator& navigator, Comparison& comparison,
   message_->setObjectName("intervention-message");
   message_->setWordWrap(true);
   message_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
-  message_->setAccessibleName(tr("What can be said"));
+  message_->setAccessibleName(tr("What can be written"));
   apply_ = new QPushButton(tr("Apply"), this);
   undo_ = new QPushButton(tr("Undo"), this);
   redo_ = new QPushButton(tr("Redo"), this);
@@ -135,7 +135,7 @@ QLayout* InterventionPage::make_form() {
   all_layers_ = new QCheckBox(tr("In every layer"), this);
   another_ = new QPushButton(tr("Read another prompt…"), this);
   another_->setFocusPolicy(Qt::StrongFocus);
-  another_->setToolTip(tr("Its states can be imported then"));
+  another_->setToolTip(tr("Then its states can be imported"));
   auto* form = new QFormLayout;
   form->addRow(kind_);
   form->addRow(value_name_, value_);

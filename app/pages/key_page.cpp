@@ -57,8 +57,8 @@ KeyPage::KeyPage(Actions& actions, QWidget* parent) : QWidget(parent), actions_(
   };
   change_ = add_button(tr("Use it"), tr("Gives the command this key instead of the ones it has"), [this] { change(); });
   none_ = add_button(tr("No key"), tr("The command stays in the menu and in the palette"), [this] { actions_.set_keys(*chosen(), {}); });
-  reset_ = add_button(tr("Usual key"), tr("As it came"), [this] { actions_.reset_keys(*chosen()); });
-  reset_all_ = add_button(tr("All usual keys"), tr("Every command has its key as it came"), [this] { actions_.reset_all_keys(); });
+  reset_ = add_button(tr("Default key"), tr("Gives the command the key it had at first"), [this] { actions_.reset_keys(*chosen()); });
+  reset_all_ = add_button(tr("All default keys"), tr("Every command has its default key"), [this] { actions_.reset_all_keys(); });
 
   auto* buttons = new QGridLayout;
   buttons->addWidget(change_, 0, 0);

@@ -67,7 +67,7 @@ PromptPage::PromptPage(Navigator& navigator, QWidget* parent) : QWidget(parent),
   text_ = text;
   text_->setTabChangesFocus(true);
   make_marks();
-  chat_ = new QCheckBox(tr("Said in a &chat"), this);
+  chat_ = new QCheckBox(tr("Read as a &chat"), this);
   chat_->setToolTip(tr("The model reads what is said to it, in one turn or several, in the form of its chat template"));
   count_ = new QLabel(this);
   count_->setObjectName("faint");
@@ -285,7 +285,7 @@ bool PromptPage::take_pasted(const QString& text) {
 void PromptPage::show_choices() {
   from_->clear();
   from_->addItem(tr("Your own, or begin with…"));
-  from_->addItem(tr("The prompt of before"));
+  from_->addItem(tr("The previous prompt"));
   from_->addItem(tr("The prompt that is shown"));
   for (const std::filesystem::path& path : shipped_prompts())
     from_->addItem(QString::fromStdString(path.stem().string()), QString::fromStdString(path.string()));
@@ -401,7 +401,7 @@ void PromptPage::show_reading(const TextReading& reading) {
   if (is_chat()) read_->setEnabled(!reading.ids.empty() && !reading.lost_marks);
   QStringList lines;
   if (reading.lost_marks)
-    lines += tr("The chat template changes the text, so nothing can be marked in it. Take the marks away, or read it outside a chat.");
+    lines += tr("The chat template changes the text, so nothing can be marked in it. Remove the marks, or read it outside a chat.");
   for (const UnknownWord& word : reading.unknown) {
     const std::string text = text_->toPlainText().toStdString().substr(word.begin, word.end - word.begin);
     const QString nearest = QString::fromStdString(joined(word.nearest, ", "));

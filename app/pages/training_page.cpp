@@ -86,7 +86,7 @@ TrainingPage::TrainingPage(TrainingWatch::Inspect inspect, std::optional<KeptRes
     rests_ = false;
     progress_->setValue(static_cast<int>(1000 * fraction));
     progress_->show();
-    doing_->setText(tr("Reads %1: %2 %").arg(checkpoint).arg(static_cast<int>(100 * fraction)));
+    doing_->setText(tr("Reading %1: %2 %").arg(checkpoint).arg(static_cast<int>(100 * fraction)));
   });
   connect(&watch_, &TrainingWatch::skipped, this, [this](const QString& why) {
     whys_.append(without_options(why.toStdString()));
@@ -132,14 +132,14 @@ void TrainingPage::show_state() {
   other_->setText(any ? tr("Another folder…") : tr("Choose a folder…"));
   if (!watch_.is_watching() || rests_) progress_->hide();
   if (!watch_.is_watching())
-    doing_->setText(any ? tr("Stopped; what was read stays.") : QString());
+    doing_->setText(any ? tr("Stopped; what was read is kept.") : QString());
   else if (rests_)
-    doing_->setText(watch_.steps().empty() ? tr("Waits for the first checkpoint.")
-                                           : tr("%1: %2. All there is has been read; waits for the next checkpoint.")
+    doing_->setText(watch_.steps().empty() ? tr("Waiting for the first checkpoint.")
+                                           : tr("%1: %2. Everything has been read; waiting for the next checkpoint.")
                                                  .arg(QString::fromStdString(watch_.steps().back().name),
                                                       QString::fromStdString(watch_.steps().back().verdict)));
   else if (progress_->isHidden())
-    doing_->setText(tr("Looks for checkpoints."));
+    doing_->setText(tr("Looking for checkpoints."));
 }
 
 void TrainingPage::show_steps() {

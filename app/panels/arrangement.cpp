@@ -59,7 +59,7 @@ std::string wrong_view(std::string_view named) {
   const std::unique_ptr<View> view = find_view(id)->make();
   const auto modes = view->modes();
   if (slash == named.npos || std::ranges::count(modes, named.substr(slash + 1)) > 0) return "";
-  if (modes.empty()) return fmt::format("{} has one way to look alone", id);
+  if (modes.empty()) return fmt::format("{} has only one mode", id);
   return fmt::format("{} is not looked at as \"{}\" but as {}", id, named.substr(slash + 1), fmt::join(modes, "; "));
 }
 

@@ -55,7 +55,7 @@ void undo_intervention(MainWindow& window) {
 void redo_intervention(MainWindow& window) {
   Navigator& navigator = window.navigator();
   const std::shared_ptr<const BranchTree>& branches = navigator.branches();
-  if (!branches || branches->redo < 0) return window.say(MainWindow::tr("No intervention to redo; Shift+Z goes forth again"));
+  if (!branches || branches->redo < 0) return window.say(MainWindow::tr("No intervention to redo; Shift+Z goes forward again"));
   if (navigator.is_opening()) return window.say(MainWindow::tr("Something is being read: Esc ends it"));
   window.say(MainWindow::tr("Again: %1").arg(lines_of(*branches->runs[static_cast<std::size_t>(branches->redo)])));
   navigator.redo_intervention();

@@ -121,15 +121,15 @@ void FigurePage::make_controls() {
   QStringList color_names;
   for (const char* name : colors) color_names += tr(name);
   colors_ = make_choice(tr("Colours"), color_names, this);
-  eyes_ = make_choice(tr("Seen"), eye_names, this);
-  eyes_->setToolTip(tr("How others see it; what is written stays as it is"));
+  eyes_ = make_choice(tr("Preview"), eye_names, this);
+  eyes_->setToolTip(tr("How others see the colours; the file stays the same"));
   title_ = make_check(tr("Title"), false, tr("The view's name above the drawing"), this);
   color_bar_ = make_check(tr("Colour bar"), true, tr("What the colours of a heatmap mean"), this);
   marks_ = make_check(tr("Marks"), true, tr("The cursor, needle spans, borders of partitions, the training length"), this);
   sentences_ = make_check(tr("Sentences"), false, tr("What the view writes about itself"), this);
   data_ = make_check(tr("Numbers, .h5"), false, tr("The numbers drawn, with axes, units and equation, beside the figure"), this);
   caption_ = make_check(tr("Caption, .txt"), false, tr("A draft of the caption beside the figure"), this);
-  write_ = new QPushButton(tr("Write it"), this);
+  write_ = new QPushButton(tr("Write the figure"), this);
   write_->setDefault(true);
   write_->setShortcut(QKeySequence("Ctrl+Return"));
   write_->setToolTip(write_->shortcut().toString(QKeySequence::NativeText));
@@ -158,7 +158,7 @@ void FigurePage::lay_out() {
   form->addRow(tr("Type"), type_);
   form->addRow(tr("Typeface"), family_);
   form->addRow(tr("Colours"), colors_);
-  form->addRow(tr("Seen"), eyes_);
+  form->addRow(tr("Preview"), eyes_);
   auto* boxes = new QGridLayout;
   boxes->setVerticalSpacing(0);
   int place = 0;
@@ -267,7 +267,7 @@ FigureSpec FigurePage::style() const {
 void FigurePage::show_preview() {
   if (!isVisible()) return;
   const ViewPanel& panel = window_.focused_panel();
-  view_->setText(tr("%1, as it stands now, on white").arg(view_words(panel.row().title)));
+  view_->setText(tr("%1, as it is now, on white").arg(view_words(panel.row().title)));
   try {
     std::vector<std::unique_ptr<PanelPicture>> pictures;
     const std::optional<ViewRecipe> recipe = panel.recipe();
@@ -331,7 +331,7 @@ void FigurePage::ask_to_replace(const QStringList& files) {
   asked_ = files;
   QStringList names;
   for (const QString& file : files) names += QFileInfo(file).fileName();
-  const QString words = names.size() == 1 ? tr("%1 is there already.") : tr("%1 are there already.");
+  const QString words = names.size() == 1 ? tr("%1 already exists.") : tr("%1 already exist.");
   result_->setText(words.arg(names.join(QStringLiteral(", "))));
   question_->show();
   for (QPushButton* button : {keep_, replace_}) button->setAccessibleDescription(result_->text());
@@ -370,7 +370,7 @@ FigureExport FigurePage::figure_of(const ViewRecipe& recipe) const {
 void FigurePage::write(FigureExport figure) {
   question_->hide();
   write_->setEnabled(false);
-  result_->setText(tr("Writing, with the checkpoint’s checksum: that of a large one takes a while…"));
+  result_->setText(tr("Writing. The checksum of a large checkpoint takes a while…"));
   QThreadPool::globalInstance()->start([figure = std::move(figure), page = QPointer<FigurePage>(this)] {
     QString words;
     try {

@@ -355,7 +355,7 @@ void MainWindow::reopen_views() {
 void MainWindow::keep_arrangement() {
   kept_ = stage_->arrangement();
   remember("own-arrangement", to_text(*kept_));
-  say(tr("This arrangement is kept"));
+  say(tr("This arrangement is kept as your own"));
 }
 
 void MainWindow::arrange_as_kept() {

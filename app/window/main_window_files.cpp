@@ -129,7 +129,7 @@ bool MainWindow::open_conversation(const std::filesystem::path& path) {
   const QString file = path_text(path.filename());
   if (!navigator_->run()) throw Error(tr("%1 is a chat: open the model that reads it first.").arg(file).toStdString());
   if (!navigator_->facts().chat)
-    throw Error(tr("%1 is a chat, and %2 has no chat template to read it by.")
+    throw Error(tr("%1 is a chat, and %2 has no chat template to read it with.")
                     .arg(file, QString::fromStdString(navigator_->run()->model.name))
                     .toStdString());
   if (!side_->isVisible() || side_->page() != SidePage::prompt) show_page(SidePage::prompt);
@@ -197,7 +197,8 @@ void MainWindow::show_training() {
 }
 
 void MainWindow::watch_training(const std::filesystem::path& folder) {
-  if (std::error_code error; !std::filesystem::is_directory(folder, error)) return show_error(tr("%1 is no folder").arg(path_text(folder)));
+  if (std::error_code error; !std::filesystem::is_directory(folder, error))
+    return show_error(tr("%1 is not a folder").arg(path_text(folder)));
   if (side_->page() != SidePage::training || !side_->isVisible()) show_page(SidePage::training);
   training_->watch().start(folder);
 }
@@ -245,7 +246,7 @@ void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
   dropping_->setGeometry(centralWidget()->rect());
   dropping_->show();
   dropping_->raise();
-  say(files ? tr("Dropped here it opens; a model with Shift beside this one") : tr("Dropped here it is read as a prompt"));
+  say(files ? tr("Drop it here to open it; with Shift, a model opens beside this one") : tr("Drop it here to read it as a prompt"));
 }
 
 void MainWindow::dragLeaveEvent(QDragLeaveEvent*) { end_drag(); }

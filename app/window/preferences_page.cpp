@@ -19,14 +19,14 @@ PreferencesPage::PreferencesPage(MainWindow& window, const QString& drawn, QWidg
     : QWidget(parent), window_(window), drawn_(drawn) {
   theme_ = new QComboBox(this);
   theme_->setAccessibleName(tr("Theme"));
-  theme_->addItems({tr("As the desktop"), tr("Light"), tr("Dark"), tr("High contrast")});  // in the order of ThemeChoice
+  theme_->addItems({tr("Follow the desktop"), tr("Light"), tr("Dark"), tr("High contrast")});  // in the order of ThemeChoice
   scale_ = new QComboBox(this);
   scale_->setAccessibleName(tr("Type and spacing"));
   for (const float scale : scales) scale_->addItem(QStringLiteral("%1×").arg(static_cast<double>(scale)));
   reduce_motion_ = new QCheckBox(tr("Reduce motion"), this);
-  reduce_motion_->setToolTip(tr("A played step is there at once"));
+  reduce_motion_->setToolTip(tr("A played step changes the picture at once"));
   autoplay_ = new QCheckBox(tr("Play by itself at the start"), this);
-  autoplay_->setToolTip(tr("Soon after the first run stands; any key takes over"));
+  autoplay_->setToolTip(tr("Soon after the prompt has been read, until you press a key"));
   device_ = new QLabel(this);
   device_->setObjectName("faint");
   device_->setWordWrap(true);

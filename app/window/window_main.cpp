@@ -188,7 +188,7 @@ int run_window(int argc, char** argv, const WindowOptions& options) {
   set_up_application();
   const Translation translation{QLocale::system()};
 
-  std::string why_no_opengl = options.software ? MainWindow::tr("so asked").toStdString() : "";
+  std::string why_no_opengl = options.software ? MainWindow::tr("as asked").toStdString() : "";
   const bool opengl = !options.software && opengl_is_available(why_no_opengl);
   const std::unique_ptr<QSettings> settings = open_settings(options);
   const WindowDevice device = open_window_device(options.device);

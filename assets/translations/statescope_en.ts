@@ -99,10 +99,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>As the desktop</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Light</source>
         <translation type="unfinished"></translation>
     </message>
@@ -159,14 +155,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Higher view</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Lower view</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Add a view</source>
         <translation type="unfinished"></translation>
     </message>
@@ -179,19 +167,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>To the next view</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>To the view before</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Next view in this place</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Next way to look at the same</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -227,23 +203,11 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Back to the place before</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Forth again</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Next token</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Previous token</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Ten tokens on</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -423,14 +387,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Next step of the lesson, without a lesson the next token</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Step of the lesson before, without a lesson the token before</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Lessons</source>
         <translation type="unfinished"></translation>
     </message>
@@ -440,10 +396,6 @@
     </message>
     <message>
         <source>Next step</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Step before</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -523,10 +475,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Show the branch before beside this one</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>The cell’s whole row</source>
         <translation type="unfinished"></translation>
     </message>
@@ -540,6 +488,58 @@
     </message>
     <message>
         <source>Watch a training…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Follow the desktop</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Taller view</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Shorter view</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Go to the next view</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Go to the previous view</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Next way to look at it</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Back to the previous place</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Forward again</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Next step of the lesson, or next token without a lesson</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Previous step of the lesson, or previous token without a lesson</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Ten tokens forward</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Show the previous branch beside this one</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Previous step</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -668,10 +668,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Another number of partitions (top-k)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Partitions</source>
         <translation type="unfinished"></translation>
     </message>
@@ -708,14 +704,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Another number of writers</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Another number of readers</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Import the state of another run</source>
         <translation type="unfinished"></translation>
     </message>
@@ -725,6 +713,18 @@
     </message>
     <message>
         <source>λ (1: as is)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Change the number of partitions (top-k)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Change the number of writers</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Change the number of readers</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -747,7 +747,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>“%1” is not from %2 to %3.</source>
+        <source>“%1” is not between %2 and %3.</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -783,10 +783,6 @@
     </message>
     <message>
         <source>Timeline</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>What moves along the run?</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -834,19 +830,11 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Which head may write, which one reads?</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>G^Q_t = softmax_h(Q_t W_GQ) scales what each head reads, G^K_t = softmax_h(K_t W_GK) what it writes (SLA eq. 4). Entropy: 1 where all heads are alike, 0 where one has everything. C(t,s) = Σ_h G^Q_t G^K_s: what may pass from token s to token t (SLA Thm 4.3). λ multiplies the logits (Thm 4.2): the sharper, the more the winner takes all (SLA eq. 8, 9).</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Similarity</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Which parts of the memory hold the same?</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1054,23 +1042,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Where do two models part?</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>One model&apos;s numbers less the other&apos;s, token by token: e_t = softmax(x_t W_e) of the routing (SSE eq. 9), α of the decay (GLA eq. 3), G^K and G^Q of the head gates (SLA eq. 4). Blue: the other has more, orange: this one has. Hatched: not both have a number there. States and predictions are compared in their own views, as “Other model”.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Routing</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Gates of writing</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Gates of reading</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1106,19 +1078,11 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>How deep and how long until a needle is lost?</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Branch difference</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
         <source>What did the intervention change?</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>After each token: KL(p ‖ p′) = Σ p ln(p / p′) of the next token, p on the branch that was left and p′ here, and max |z′ − z| of the logits. Below: ‖S′ − S‖_F / ‖S‖_F of every layer&apos;s state S_t (GLA eq. 3, SSE eq. 9) after the cursor&apos;s token.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1186,10 +1150,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>1 row of every {0}, a column is the strongest of {0} tokens</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>{} of {} parts worked out, the rest hatched</source>
         <translation type="unfinished"></translation>
     </message>
@@ -1238,10 +1198,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Nothing is known of {} here</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>{} is on its way to this token.</source>
         <translation type="unfinished"></translation>
     </message>
@@ -1262,23 +1218,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Nothing is predicted otherwise</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>The most probable next token stays the same everywhere; KL up to {} nat, {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>First another next token {}; KL up to {} nat, {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>first another next token</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>KL(left ‖ here) of the next token, nat</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1303,10 +1243,6 @@
     </message>
     <message>
         <source>This is the model&apos;s own run</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Change something of it (Run, Interventions) to compare what follows</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1366,15 +1302,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>The likeness of {} and {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Both heads together have {} rows</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Row by row they are compared up to {}. Heads can still be.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1390,14 +1318,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>value column</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>key row</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>by {}, fastest first; {} is number {} of {}</source>
         <translation type="unfinished"></translation>
     </message>
@@ -1407,10 +1327,6 @@
     </message>
     <message>
         <source>The memory of layer {} ({}) never forgets by decay</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Its α is 1 at every token: what was written leaves only by being erased (see the delta rule).</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1467,10 +1383,6 @@
     </message>
     <message>
         <source>colour: 1 − α, the part that each token takes</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{}: Δ, left of each token&apos;s write; dashes: 0.001</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1550,10 +1462,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>{:.0f} % of the error mended: predicted {}, wanted {}, cosine {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>last visited by {}</source>
         <translation type="unfinished"></translation>
     </message>
@@ -1579,10 +1487,6 @@
     </message>
     <message>
         <source>2. written</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>of the error mended</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1622,31 +1526,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>{} and {} cannot be compared in their routing</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{} and {} cannot be compared in their decay</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{} and {} cannot be compared in their gates of writing</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{} and {} cannot be compared in their gates of reading</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>The routing of {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>The gates of writing of {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>The gates of reading of {}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1663,18 +1543,6 @@
     </message>
     <message>
         <source>channel</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>not both have one here</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{} and {} read other tokens here</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Token by token they are compared where both have read the same.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1710,15 +1578,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Outlines appear when λ has been worked out.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Outlined: {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Were G^Q 1, the layer&apos;s output would change by {} % of itself.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1743,10 +1603,6 @@
     </message>
     <message>
         <source>C(t,s) at {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>read_gate_effective = {}: relative change of the layer&apos;s output if G^Q were 1 (A13)</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1866,10 +1722,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>{}; chosen is layer {}, {}.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>No model is open</source>
         <translation type="unfinished"></translation>
     </message>
@@ -1942,19 +1794,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>At the question {:.2f} of what the needle wrote lies clear</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>At the question {:.2f} of what the needle wrote lies clear: {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>{:.2f} clear; {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>left of what it wrote, ‖C‖ ÷ ‖C written‖, after each token</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1967,10 +1807,6 @@
     </message>
     <message>
         <source>read {:.2f}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>what took it, of all that it wrote; and the token that took most</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1995,10 +1831,6 @@
     </message>
     <message>
         <source>This prompt has no needle</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Nothing is asked behind the needle</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2050,10 +1882,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>depth of the needle, down, by length of the text, across</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Choose a cell to open a prompt that failed.</source>
         <translation type="unfinished"></translation>
     </message>
@@ -2079,10 +1907,6 @@
     </message>
     <message>
         <source>No checkpoint is open</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Open one: how often it finds a needle is then worked out.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2171,10 +1995,6 @@
     </message>
     <message>
         <source>After token {} {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{}; the whole right answer: {:.4g}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2370,10 +2190,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Row by row they are compared up to {}. Partitions and heads can still be.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>1 of every {}</source>
         <translation type="unfinished"></translation>
     </message>
@@ -2407,10 +2223,6 @@
     </message>
     <message>
         <source>after different tokens</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>The likeness in {}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2530,19 +2342,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>There is nothing to take away.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{}: {}. {}: {}. Numbers are taken from each other only where both have a place.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>There is no token to compare with</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Press D at another token: its state is taken away from that of the cursor&apos;s.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2630,10 +2430,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>{}, less that after token {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>norm</source>
         <translation type="unfinished"></translation>
     </message>
@@ -2654,15 +2450,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Frobenius norm over all heads (spec §12.10)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>change by the token</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>‖S_t − S_{t−1}‖ over all heads (spec §12.10)</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2674,19 +2462,11 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>−Σ e log e / log N (spec §12.1)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>gates</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
         <source>entropy of the head gates: 0 one head wins, 1 all alike</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>−Σ G log G / log H (spec §12.7)</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2706,15 +2486,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>argmax of G over the heads (spec §12.7)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>size of what enters the block</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>norm of the residual stream (spec §12.10)</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2787,14 +2559,6 @@
     </message>
     <message>
         <source>no row has lost half of anything</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>half of the rows were written within {} tokens, {} not yet</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>rows lose half within {} tokens (median), {} have not yet</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2886,14 +2650,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>{}; the needle is up to {:.2f} of what is read of a memory</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Needle &quot;{}&quot;, tokens {} to {}, asked after token {}. {}; the needle is up to {:.2f} of what is read of a memory.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>{}: half of a write is gone after {}, 99.9 % after {}</source>
         <translation type="unfinished"></translation>
     </message>
@@ -2903,10 +2659,6 @@
     </message>
     <message>
         <source>compared with (D)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>mended</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2950,10 +2702,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>depth, down, by length, across</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>After token {} {} the model predicts nothing: its numbers are not finite (NaN or infinity)</source>
         <translation type="unfinished"></translation>
     </message>
@@ -2979,10 +2727,6 @@
     </message>
     <message>
         <source>After token {} {} the model expects {}, {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{}; right is {}, {}, number {}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -3086,10 +2830,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>the part of the error that is mended</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>G^Q at λ</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3123,14 +2863,6 @@
     </message>
     <message>
         <source>nothing, it comes later</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>C tends to 1, for one head wins both (SLA eq. 9)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>C tends to 0, for two heads win (SLA eq. 9)</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -3199,10 +2931,6 @@
     </message>
     <message>
         <source>Frobenius norms over all slots and heads (GLA eq. 3, SSE eq. 9)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>‖S‖, of the branch that was left</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -3442,22 +3170,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>token, the other</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>head, the other</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>partition, the other</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{}, the other</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>|cosine|</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3578,10 +3290,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>less than that of any that is known</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>p of the token that follows, {}</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3610,11 +3318,295 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>{}; the old state along the key is turned around at {} of {} tokens.</source>
+        <source>what the old state is multiplied with along k</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>what the old state is multiplied with along k</source>
+        <source>1 of every {0} rows, a column is the strongest of {0} tokens</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Nothing is known about {} here</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No prediction has changed</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>First changed prediction {}; KL up to {} nat, {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>first changed prediction</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>KL(parent ‖ here) of the next token, nat</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Change something in it (Run, Interventions) to compare what follows</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What changes along the run?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Which head writes, and which one reads?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Which parts of the memory hold the same thing?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>At which depth and length is a needle lost?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Where do two models differ?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>One model&apos;s numbers less the other&apos;s, token by token: e_t = softmax(x_t W_e) of the routing (SSE eq. 9), α of the decay (GLA eq. 3), G^K and G^Q of the head gates (SLA eq. 4). Blue: the other has more, orange: this one has. Hatched: one or both have no number there. States and predictions are compared in their own views, as “Other model”.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>After each token: KL(p ‖ p′) = Σ p ln(p / p′) of the next token, p on the parent branch and p′ here, and max |z′ − z| of the logits. Below: ‖S′ − S‖_F / ‖S‖_F of every layer&apos;s state S_t (GLA eq. 3, SSE eq. 9) after the cursor&apos;s token.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The similarity of {} and {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Single rows are compared up to {} of them. Heads can still be compared.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Its α is 1 at every token: what was written is lost only by being erased (see the delta rule).</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}: Δ, what is left of each token&apos;s write; dashes: 0.001</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{:.0f} % of the error corrected: predicted {}, wanted {}, cosine {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>of the error corrected</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>corrected</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}; the old state along the key is reversed at {} of {} tokens.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The routing of {} and {} cannot be compared</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The decay of {} and {} cannot be compared</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The write gates of {} and {} cannot be compared</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The read gates of {} and {} cannot be compared</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The write gates of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The read gates of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Write gates</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Read gates</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} and {} read different tokens here</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>They are compared token by token where both have read the same.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Outlines appear when the gates at λ have been worked out.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>If G^Q were 1, the layer&apos;s output would change by {} % of itself.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}; chosen: layer {}, {}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Needle &quot;{}&quot;, tokens {} to {}, asked after token {}. {}; the needle is up to {:.2f} of what is read from one memory.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>At the question {:.2f} of what the needle wrote is still clear</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>At the question {:.2f} of what the needle wrote is still clear: {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Nothing is asked after the needle</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}; the needle is up to {:.2f} of what is read from one memory</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>what is left of it, ‖C‖ ÷ ‖C written‖, after each token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>what took it, as a part of all that it wrote; and the token that took most</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>down: depth of the needle; across: length of the text</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>down: depth; across: length</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Open one to see how often it finds a needle.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}; right would be {}, {}, rank {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}; probability of the whole right answer: {:.4g}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the part of the error that is corrected</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>read_gate_effective = {}: relative change of the layer&apos;s output if G^Q were 1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>C tends to 1, because one head wins both (SLA eq. 9)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>C tends to 0, because two heads win (SLA eq. 9)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>one or both have none here</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>‖S‖, of the parent branch</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>token of the other</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>head of the other</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>partition of the other</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} of the other</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>smaller than any that is known</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Single rows are compared up to {} of them. Partitions and heads can still be compared.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The similarity in {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>There is nothing to subtract.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}: {}. {}: {}. Numbers are subtracted only where both have a place.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Press D at another token: its state is then subtracted from the one at the cursor.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}, minus that after token {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>‖S_t‖_F over all heads</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>‖S_t − S_{t−1}‖_F over all heads</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>−Σ e log e / log N, e of SSE eq. 9</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>−Σ G log G / log H (SLA eq. 4)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>argmax of G over the heads (SLA eq. 4)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>‖x_t‖, norm of the residual stream</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>half of the written rows were written in the last {}; not written yet: {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>rows lose half within {} (median); not yet: {}</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -3708,11 +3700,11 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>One more turn behind this one (Alt+T)</source>
+        <source>Add a turn after this one (Alt+T)</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Take this turn away (Delete in the list)</source>
+        <source>Remove this turn (Delete in the list)</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -3771,10 +3763,6 @@
     </message>
     <message>
         <source>Choose the file</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Write it</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -3862,14 +3850,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Seen</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>How others see it; what is written stays as it is</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Title</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3918,10 +3898,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>%1, as it stands now, on white</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Figures (*.pdf *.svg *.png *.eps)</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3942,18 +3918,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>%1 is there already.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>%1 are there already.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Writing, with the checkpoint’s checksum: that of a large one takes a while…</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>There is no folder %1.</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3963,6 +3927,34 @@
     </message>
     <message>
         <source>%1 is a folder.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Preview</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How others see the colours; the file stays the same</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Write the figure</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1, as it is now, on white</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 already exists.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 already exist.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Writing. The checksum of a large checkpoint takes a while…</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -4132,10 +4124,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>What can be said</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Apply</source>
         <translation type="unfinished"></translation>
     </message>
@@ -4193,10 +4181,6 @@ Parts at token %2</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Its states can be imported then</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Branch beside it</source>
         <translation type="unfinished"></translation>
     </message>
@@ -4237,6 +4221,14 @@ Only for its states</source>
         <source>Read another prompt…</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>What can be written</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Then its states can be imported</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::KeyPage</name>
@@ -4269,22 +4261,6 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Usual key</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>As it came</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>All usual keys</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Every command has its key as it came</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Another key for “%1”</source>
         <translation type="unfinished"></translation>
     </message>
@@ -4302,6 +4278,22 @@ Only for its states</source>
     </message>
     <message>
         <source>Take it</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Default key</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Gives the command the key it had at first</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>All default keys</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Every command has its default key</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -4356,15 +4348,15 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>The run says: %1.</source>
+        <source>The run’s answer: %1.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>As you said. The run says: %1.</source>
+        <source>As you predicted. The run’s answer: %1.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Not as you said. The run says: %1.</source>
+        <source>Not what you predicted. The run’s answer: %1.</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -4427,19 +4419,11 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>This arrangement is kept</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Four models are compared already. Close one of them first.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Compare with</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>so asked</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -4495,10 +4479,6 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>No intervention to redo; Shift+Z goes forth again</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Again: %1</source>
         <translation type="unfinished"></translation>
     </message>
@@ -4543,10 +4523,6 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>%1 is a chat, and %2 has no chat template to read it by.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Training</source>
         <translation type="unfinished"></translation>
     </message>
@@ -4555,19 +4531,35 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>%1 is no folder</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>%1 leaves the lesson</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Dropped here it opens; a model with Shift beside this one</source>
+        <source>No intervention to redo; Shift+Z goes forward again</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Dropped here it is read as a prompt</source>
+        <source>This arrangement is kept as your own</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 is a chat, and %2 has no chat template to read it with.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 is not a folder</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Drop it here to open it; with Shift, a model opens beside this one</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Drop it here to read it as a prompt</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>as asked</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -4718,10 +4710,6 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>What fits</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>show here · %1</source>
         <translation type="unfinished"></translation>
     </message>
@@ -4821,6 +4809,10 @@ Only for its states</source>
         <source>Compare with %1</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Matches</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::PeerRun</name>
@@ -4891,10 +4883,6 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>As the desktop</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Light</source>
         <translation type="unfinished"></translation>
     </message>
@@ -4915,15 +4903,7 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>A played step is there at once</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Play by itself at the start</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Soon after the first run stands; any key takes over</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -4936,15 +4916,23 @@ Only for its states</source>
 %3.</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Follow the desktop</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A played step changes the picture at once</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Soon after the prompt has been read, until you press a key</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::PromptPage</name>
     <message>
         <source>Prompt to begin with</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Said in a &amp;chat</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -5028,15 +5016,7 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>The prompt of before</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Token ids are whole numbers with spaces between them.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>The chat template changes the text, so nothing can be marked in it. Take the marks away, or read it outside a chat.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -5053,6 +5033,18 @@ Only for its states</source>
     </message>
     <message>
         <source>Token ids are whole numbers from 0 to %1 with spaces between them.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Read as a &amp;chat</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The previous prompt</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The chat template changes the text, so nothing can be marked in it. Remove the marks, or read it outside a chat.</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -5164,10 +5156,6 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Reads %1: %2 %</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Choose the folder that a training writes its checkpoints to: each is inspected as it comes.</source>
         <translation type="unfinished"></translation>
     </message>
@@ -5185,18 +5173,6 @@ Only for its states</source>
     </message>
     <message>
         <source>Choose a folder…</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Stopped; what was read stays.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Waits for the first checkpoint.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Looks for checkpoints.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -5228,15 +5204,7 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>effective rank of the states over the largest possible, of the layer that has least</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Load entropy</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>1: all partitions are chosen equally often, 0: one alone is; of the layer that has least</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -5244,11 +5212,35 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>the state&apos;s norm at the end of a prompt over that in its middle, of the layer that has most</source>
+        <source>Reading %1: %2 %</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>%1: %2. All there is has been read; waits for the next checkpoint.</source>
+        <source>Stopped; what was read is kept.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Waiting for the first checkpoint.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1: %2. Everything has been read; waiting for the next checkpoint.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Looking for checkpoints.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>effective rank of the states over the largest possible, of the layer where it is lowest</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>1: all partitions are chosen equally often, 0: one alone is; of the layer where it is lowest</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the state&apos;s norm at the end of a prompt over that in its middle, of the layer where it is highest</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

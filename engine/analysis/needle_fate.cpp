@@ -100,7 +100,7 @@ std::string_view name_of(Loss loss) {
 std::vector<NeedleFate> needle_fates(const MemoryTrace& trace, TokenRange needle, std::int64_t question, std::size_t events,
                                      const std::function<void(double fraction)>& tell) {
   if (needle.begin < 0 || needle.end <= needle.begin || question < needle.end)
-    throw std::invalid_argument("needle_fates: the question must stand behind the needle");
+    throw std::invalid_argument("needle_fates: the question must come after the needle");
   std::vector<NeedleFate> fates;
   const auto slots = static_cast<std::int64_t>(trace.slots.size());
   for (std::int64_t slot = 0; slot < slots; ++slot) {
@@ -127,7 +127,7 @@ std::string NeedleSummary::text() const {
   constexpr double least = 0.005;
   std::array causes = kLosses;
   std::stable_sort(causes.begin(), causes.end(), [this](Loss a, Loss b) { return lost(a) > lost(b); });
-  std::string line = fmt::format("{:.2f} is left clear", readable);
+  std::string line = fmt::format("{:.2f} is still clear", readable);
   std::string_view before = ": ", took = " took";
   for (const Loss cause : causes) {
     if (lost(cause) < least) continue;

@@ -48,7 +48,7 @@ struct NeedleFate {
   bool read = false;               // whether the question reads this slot: where not, its answer cannot come from here
   double read_share = 0;           // of what it reads here, the needle's part (signed); what is missing to 1 was written by others
 
-  /// What is left clear: where the question reads, and not under later writes. A model may answer from one head with little of it overall.
+  /// What is still clear: where the question reads, and not under later writes. A model may answer from one head with little of it overall.
   double readable() const { return kept - overwritten - misrouted; }
 };
 
@@ -64,7 +64,7 @@ struct NeedleSummary {
   double readable = 0, decayed = 0, erased = 0, overwritten = 0, misrouted = 0;
 
   double lost(Loss loss) const;
-  /// "0.62 is left clear: decay took 0.25, overwriting 0.13": the causes by what they took, without those below 0.005
+  /// "0.62 is still clear: decay took 0.25, overwriting 0.13": the causes by what they took, without those below 0.005
   std::string text() const;
 };
 NeedleSummary summary(const std::vector<NeedleFate>& fates);
@@ -81,13 +81,13 @@ struct NeedleLoss {
 ///
 /// It describes what the memories hold and does not diagnose the answer. Over 2,600 answers of 13 needle models (those of an earlier
 /// recipe; 512 words, 16 or 32 needles, 200 examples each, 1,618 answered right) the areas under the ROC curve within a model, right
-/// against wrong answers, are in the mean: what is left clear 0.53 (its largest over layers 0.54, over heads 0.55; 0.5 is chance), the
+/// against wrong answers, are in the mean: what is still clear 0.53 (its largest over layers 0.54, over heads 0.55; 0.5 is chance), the
 /// largest read share 0.57; for the first token of the answer 0.51 and 0.63. The read share is in the verdict because it says most, which
 /// is not much.
 struct NeedleVerdict {
   static constexpr Accuracy accuracy = kRecomputed;
   static constexpr std::string_view kCaution =
-      "a description, not a diagnosis: in small models what is left clear does not tell right answers from wrong ones (AUC 0.53), the "
+      "a description, not a diagnosis: in small models what is still clear does not tell right answers from wrong ones (AUC 0.53), the "
       "largest read share hardly (0.57; of the first token of the answer 0.63)";
   NeedleSummary summary;
   std::vector<NeedleLoss> losses;  // largest first

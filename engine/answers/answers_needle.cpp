@@ -106,7 +106,7 @@ std::vector<NeedleStory::Fall> largest_falls(std::span<const float> kept, std::i
 
 NeedleStory answer(const NeedleQuestion& question, Evidence& evidence) {
   if (question.begin < 0 || question.end <= question.begin || question.question < question.end)
-    throw Error("nothing is asked behind the needle");
+    throw Error("nothing is asked after the needle");
   if (question.question >= evidence.tokens()) throw Error("the question has not been read yet");
   const auto layers = std::ssize(evidence.info().model.layers);
   NeedleStory story;

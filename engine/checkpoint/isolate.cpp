@@ -136,7 +136,7 @@ void wait_for(const fs::path& path, pid_t child) {
   while (::waitpid(child, &status, 0) < 0)
     if (errno != EINTR) fail_errno(path, "cannot be read in a process of its own", errno);
   if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL))
-    fail(path, "is damaged: reading it comes to no end");
+    fail(path, "is damaged: reading it does not end");
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail(path, "is damaged: the HDF5 library fails on it");
 }
 

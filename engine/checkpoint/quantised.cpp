@@ -65,7 +65,7 @@ class Taker {
     const RawTensor* const evidence = first_quantised();
     if (const std::string name = said_.refused_as(); evidence && !name.empty()) refuse(name, *evidence);
     if (!evidence && !said_.method.empty())
-      checkpoint_.notes.push_back(fmt::format("{} says that the weights are quantised ({}), but they are not: read as they stand",
+      checkpoint_.notes.push_back(fmt::format("{} says that the weights are quantised ({}), but they are not: read as they are",
                                               said_.place(), one_line(said_.method, 60)));
     for (const auto& [name, tensor] : by_name_) {
       if (!float_type(tensor->dtype) && !used_.contains(name)) take_quantised(*tensor);
@@ -250,7 +250,7 @@ class Taker {
   }
 
   void add_widened(const RawTensor& from, std::string name, std::vector<std::int64_t> shape, std::vector<float> values) {
-    if (name != from.name && find(name)) refuse_tensor(from, fmt::format("stands beside {} itself", in_quotes(name)));
+    if (name != from.name && find(name)) refuse_tensor(from, fmt::format("is there beside {} itself", in_quotes(name)));
     const auto kept = std::make_shared<const std::vector<float>>(std::move(values));
     checkpoint_.storage.push_back(kept);
     checkpoint_.tensors.push_back({std::move(name), DType::f32, std::move(shape), reinterpret_cast<const std::byte*>(kept->data())});

@@ -162,13 +162,13 @@ void check_tiling(const fs::path& path, std::vector<SafetensorsEntry>& entries, 
       fail(path, fmt::format("tensor {} lies at bytes {} to {} of the data; its shape and its predecessor ask for {} bytes from {}",
                              in_quotes(entry.name), entry.begin, entry.end, bytes, expected));
     if (entry.end > file_size - data_begin)
-      fail(path, fmt::format("tensor {} ends {} bytes behind the end of the file; it is cut off", in_quotes(entry.name),
+      fail(path, fmt::format("tensor {} ends {} bytes past the end of the file, which is cut off", in_quotes(entry.name),
                              entry.end - (file_size - data_begin)));
     expected = entry.end;
     entry.begin += data_begin;
     entry.end += data_begin;
   }
-  if (expected != file_size - data_begin) fail(path, fmt::format("has {} bytes behind its last tensor", file_size - data_begin - expected));
+  if (expected != file_size - data_begin) fail(path, fmt::format("has {} bytes after its last tensor", file_size - data_begin - expected));
 }
 
 std::string_view type_name(DType dtype) { return dtype == DType::f32 ? "F32" : dtype == DType::f16 ? "F16" : "BF16"; }

@@ -14,7 +14,7 @@ struct DeltaRule {
   std::vector<float> prediction, value, error, erase, write, update;  // [n] ‖π‖, ‖v‖, ‖v − π‖; Frobenius norms of what is taken, put, both
   std::vector<float> cosine;                                          // [n] of π and v
   std::vector<float> beta, alpha;  // [n]; α along k where each row decays by itself: k̂ diag(α) k̂ᵀ
-  std::vector<float> mended;       // [n] β ‖k‖²: the part of the error that is mended, for k S becomes π + β ‖k‖² (v − π)
+  std::vector<float> mended;  // [n] β ‖k‖²: the part of the error that is corrected, for k S becomes π + β ‖k‖² (v − π)
   std::vector<float> along_key;  // [n] α (1 − β ‖k‖²), what the old state is multiplied with along k; where rows decay alike an eigenvalue
 };
 

@@ -84,7 +84,7 @@ constexpr std::array<ChannelRow, 28> kChannels{{
     {"head_gate_q", "[heads]", "probability", "G^Q_t = softmax_h(Q_t W_GQ) (SLA eq. 4)"},
     {"head_gate_k", "[heads]", "probability", "G^K_t = softmax_h(K_t W_GK) (SLA eq. 4)"},
     {"read_gate_effective", "[1]", "1",
-     "‖y₁ − y‖ / ‖y‖, y the mixer's output and y₁ the same with G^Q = 1: what the read gate does behind the norm (spec §6, A13)"},
+     "‖y₁ − y‖ / ‖y‖, y the mixer's output and y₁ the same with G^Q = 1: what the read gate does after the norm (spec §6, A13)"},
     {"output_gate", "[heads]", "1",
      "mean over the head's channels of silu(g_t), g the output gate; Qwen attention, MoBA: of σ(g_t) (spec §12.10)"},
     {"moba_selected", "[heads, topk − 1]", "index", "past blocks that a query attends to, −1 where fewer exist (spec §4.8, §18.4)"},

@@ -107,7 +107,8 @@ StateDifference compare_states(Run& a, Run& b, std::int64_t layer, std::int64_t 
 Branches::Branches(std::shared_ptr<Run> run) { add(std::move(run)); }
 
 std::int64_t Branches::add(std::shared_ptr<Run> run) {
-  if (!branches_.empty() && run->model_ptr() != branches_[0].run->model_ptr()) throw Error("states come from runs of the same model alone");
+  if (!branches_.empty() && run->model_ptr() != branches_[0].run->model_ptr())
+    throw Error("states can only come from runs of the same model");
   branches_.push_back({-1, {}, std::move(run)});
   child_.push_back(-1);
   return count() - 1;
@@ -227,7 +228,7 @@ void Branches::check(const Intervention& intervention) const {
   if (token < 0 || token >= tokens) fail(fmt::format("run {} has tokens 0 to {}", import->run, tokens - 1));
   for (const std::int64_t layer : layers) {
     if (token != intervention.at && run.model().layout(layer).kv_heads > 0)
-      fail(fmt::format("layer {} keeps keys and values of all tokens: they can be had from the same token alone", layer));
+      fail(fmt::format("layer {} keeps keys and values of all tokens: they can only be taken from the same token", layer));
   }
 }
 

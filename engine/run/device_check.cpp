@@ -151,7 +151,7 @@ class Comparison {
 }  // namespace
 
 std::string DeviceDifference::text(std::int64_t layers) const {
-  const std::string where = layer == layers ? "behind the last layer" : fmt::format("layer {}", layer);
+  const std::string where = layer == layers ? "after the last layer" : fmt::format("layer {}", layer);
   const std::string index = element.empty() ? "" : fmt::format(" [{}]", fmt::join(element, ", "));
   return fmt::format("{}, {} after token {}{}{}: {:.6g} and {:.6g}", where, name, token, index, stepwise ? ", in a token's step" : "", one,
                      other);

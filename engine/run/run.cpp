@@ -256,7 +256,7 @@ void Run::leave_room() {
 }
 
 std::string Run::remark() const {
-  return device_was_full_ || inputs_.device_was_full() ? "the device is out of memory: the recording goes on in the host's" : "";
+  return device_was_full_ || inputs_.device_was_full() ? "the device is out of memory: the recording continues in the host's" : "";
 }
 
 std::size_t Run::keyframe_bytes(bool on_device) const {

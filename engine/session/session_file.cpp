@@ -114,7 +114,7 @@ SessionFile::SessionFile(SessionFile&&) noexcept = default;
 SessionFile::~SessionFile() = default;
 
 SessionFile SessionFile::create(const fs::path& path, SessionRecord record, std::chrono::milliseconds interval) {
-  if (is_there(path)) fail(path, "exists already; choose another name, or give no checkpoint to go on with it");
+  if (is_there(path)) fail(path, "exists already; choose another name, or give no checkpoint to continue it");
   SessionFile file(path, std::move(record), interval);
   file.recording_ = std::make_unique<Recording>(recording_path(path), O_CREAT);
   // An empty one is what a crash has left that came before the session.

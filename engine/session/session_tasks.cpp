@@ -187,7 +187,7 @@ void Session::Worker::read_again() {
   Branches branches(std::move(run));
   branches.restore(lost.records(), progress);
   branches.go_to(lost.current());
-  if (file_) answer(callbacks_.not_saved, file_->path().string() + ": is not kept up to date after a device has failed; save it anew");
+  if (file_) answer(callbacks_.not_saved, file_->path().string() + ": is not kept up to date after a device has failed; save it again");
   file_.reset();
   show(std::make_shared<ReadingTree>(std::move(branches), loaded.tokenizer, tree_->prompt()));
 }

@@ -41,7 +41,7 @@ struct ModelChoice {
     const std::map<std::string, Precision> precisions{{"float32", Precision::float32}, {"bfloat16", Precision::bfloat16}};
     app.add_option("model", model, "a checkpoint, or a config (.json) for random weights")->capture_default_str();
     app.add_option("--device", device.name, "cpu, cuda, cuda:1, …")->capture_default_str();
-    app.add_option("--threads", device.threads, "of the CPU; 0: one per core")->check(CLI::Range(0, 1024));
+    app.add_option("--threads", device.threads, "threads of the CPU; 0: one per core")->check(CLI::Range(0, 1024));
     app.add_option("--precision", device.precision, "of products")->transform(CLI::CheckedTransformer(precisions));
   }
 };

@@ -243,7 +243,7 @@ TEST_CASE("attention: of thousands of tokens the map shows one of several, the b
   const auto drawn = [&](std::string_view words) {
     return std::ranges::any_of(canvas.texts(), [&](const auto& placed) { return placed.text.find(words) != std::string::npos; });
   };
-  CHECK(drawn("1 row of every 8"));
+  CHECK(drawn("1 of every 8 rows"));
   CHECK(view->tooltip({AttentionSheets::map, 499, 0}).find("A = not worked out yet") != std::string::npos);
   CHECK(view->tooltip({AttentionSheets::map, 370, 3}).find("strongest of 8 tokens that are read 24") != std::string::npos);
   CHECK(view->on_hit({AttentionSheets::row, 10}).token == data.row[10].token);

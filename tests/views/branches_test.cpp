@@ -50,7 +50,7 @@ TEST_CASE("branches: the sentence says where predictions part, the curve begins 
   const Snapshot snapshot = snapshot_of(1);
   const BranchesData data = build_branches(snapshot, {.token = 2}, answered(snapshot), BranchesMode::divergence);
   CHECK(data.title ==
-        "First another next token after token 2 “␣was”; KL up to 2 nat, after token 2 “␣was” · zero partition 2 at 0, against the model's "
+        "First changed prediction after token 2 “␣was”; KL up to 2 nat, after token 2 “␣was” · zero partition 2 at 0, against the model's "
         "own run");
   REQUIRE(data.values.size() == 4);
   CHECK(std::isnan(data.values[0]));

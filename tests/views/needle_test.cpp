@@ -123,8 +123,8 @@ TEST_CASE("needle: clicks go to the layer, to what took most, and to the token o
   CHECK(view->tooltip({NeedleSheets::curves, Hit::all, 7}).find("kept: layer 0 = 1") != std::string::npos);
   CHECK(view->tooltip({NeedleSheets::curves, Hit::all, 7}).ends_with(std::string(kRecomputed.text())));
   CHECK(view->sentence() ==
-        "Needle \"the code of anna is 4 1 7 7\", tokens 5 to 13, asked after token 30. At the question 0.25 of what the needle wrote lies "
-        "clear: decay took 0.50, overwriting 0.12, misrouting 0.12; the needle is up to 0.75 of what is read of a memory.");
+        "Needle \"the code of anna is 4 1 7 7\", tokens 5 to 13, asked after token 30. At the question 0.25 of what the needle wrote is "
+        "still clear: decay took 0.50, overwriting 0.12, misrouting 0.12; the needle is up to 0.75 of what is read from one memory.");
   const Table table = view->table();
   CHECK(table.columns[0] == "what");
   CHECK(std::ranges::any_of(table.columns, [](const std::string& name) { return name == "clear: part"; }));
@@ -143,7 +143,7 @@ TEST_CASE("needle: an empty view says what would fill it, and how far the work i
   CHECK(built({}, {}, {.layers = std::vector<NeedleStory::LayerFate>(2)}).message.headline == "The needle wrote to no matrix memory");
   run.prompt_length = 10;
   snapshot.run = std::make_shared<const RunInfo>(run);
-  CHECK(build_needle(snapshot, {}, {}, {}).message.headline == "Nothing is asked behind the needle");
+  CHECK(build_needle(snapshot, {}, {}, {}).message.headline == "Nothing is asked after the needle");
   CHECK(make_needle()->questions(snapshot, {}).empty());
   run.spans.clear();
   snapshot.run = std::make_shared<const RunInfo>(run);

@@ -66,7 +66,7 @@ TEST_CASE("the state's difference to another model is the subtraction of the two
 TEST_CASE("a head is not taken from another one of the other model", "[peers]") {
   const Sample sample({});
   const StateData data = build_state(sample.at(12, 1), {.token = 12, .head = 1}, beside(peer_at(sample.at(12, 0))), StateMode::other_model);
-  CHECK(data.headline == "Nothing is known of B here");
+  CHECK(data.headline == "Nothing is known about B here");
   CHECK(data.slots.empty());
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("without another model, or before it is there, every way of comparing 
   missing->missing = "B has not read the prompt yet";
   for (const bool alone : {true, false}) {
     const Findings findings = alone ? Findings() : beside(missing);
-    const std::string headline = alone ? "There is no other model to compare with" : "Nothing is known of B here";
+    const std::string headline = alone ? "There is no other model to compare with" : "Nothing is known about B here";
     CHECK(build_state(own, {.token = 12}, findings, StateMode::other_model).headline == headline);
     CHECK(build_cross_similarity(own, {.token = 12}, findings, CrossSimilarityMode::heads).message.headline == headline);
     CHECK(build_difference(own, {.token = 12}, findings, DifferenceMode::routing).message.headline == headline);
@@ -145,7 +145,7 @@ TEST_CASE("two models' predictions are paired by their texts; what one does not 
   CHECK(summary(data) == "After token 30 “␣?” A expects “␣4”, 0.60, which is right; B expects “␣1”, 0.50");
   const Table table = table_of(sheets(data));
   CHECK(std::vector(table.rows[0].begin(), table.rows[0].begin() + 4) ==
-        std::vector<std::string>{"␣4", "0.6", "less than that of any that is known", "right"});
+        std::vector<std::string>{"␣4", "0.6", "smaller than any that is known", "right"});
   TextCanvas canvas({900, 300});
   draw(data, canvas, {0, 0, 900, 300}, {light_theme(), 1});
   CHECK(says(canvas, "A − B"));
@@ -159,7 +159,7 @@ TEST_CASE("likeness of two models: rows are this one's, columns the other's, and
   Findings findings = beside(peer);
   CHECK_FALSE(cross_similarity_question(own, findings, other, cursor));  // not before this one's states are known
   CHECK(build_cross_similarity(own, cursor, findings, CrossSimilarityMode::heads).message.headline ==
-        "The likeness of A and B has not been worked out yet");
+        "The similarity of A and B has not been worked out yet");
   findings.answer(all_heads, sample_answer(all_heads, own));
   const CrossSimilarityQuestion question = cross_similarity_question(own, findings, other, cursor).value();
   CHECK(question.slot == 0);  // the only one that it has
@@ -210,7 +210,7 @@ TEST_CASE("the difference of routing is that of the gates, up to where both have
 
   const Snapshot plain = Sample({.partitions = 0}).at(12);
   const Message message = build_difference(own, {.token = 12}, beside(peer_at(plain)), DifferenceMode::routing).message;
-  CHECK(message.sentence() == "A and B cannot be compared in their routing. A: 4 partitions. B: none.");
+  CHECK(message.sentence() == "The routing of A and B cannot be compared. A: 4 partitions. B: none.");
 }
 
 TEST_CASE("decay and head gates are compared channel by channel", "[peers]") {

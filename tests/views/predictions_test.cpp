@@ -37,7 +37,7 @@ TEST_CASE("predictions: bars say which token follows and which is right") {
   CHECK(data.bars[2].text == "⏎");
   const auto view = make_predictions();
   view->build(asked(), {.token = 30});
-  CHECK(view->sentence() == "After token 30 “␣?” the model expects “␣mill”, 0.50; right is “␣4”, 0.25, number 2.");
+  CHECK(view->sentence() == "After token 30 “␣?” the model expects “␣mill”, 0.50; right would be “␣4”, 0.25, rank 2.");
   CHECK(view->tooltip({PredictionsSheets::bars, 1})
             .find("p of the next token = 0.25   p = softmax(z), z = W RMSNorm(x_t)\nid = 31\nmark = right, follows") != std::string::npos);
   CHECK(view->table().rows[1] == std::vector<std::string>{"␣4", "0.25", "31", "right, follows"});
@@ -48,7 +48,7 @@ TEST_CASE("predictions: what is improbable is not called 0") {
   snapshot.predictions = {{7, " mill", 0.000217f}, {31, " 4", 0.000012f}};
   const auto view = make_predictions();
   view->build(snapshot, {.token = 30});
-  CHECK(view->sentence() == "After token 30 “␣?” the model expects “␣mill”, 0.00022; right is “␣4”, 1.2e-05, number 2.");
+  CHECK(view->sentence() == "After token 30 “␣?” the model expects “␣mill”, 0.00022; right would be “␣4”, 1.2e-05, rank 2.");
   CHECK(chance(0.91f) == "0.91");
 }
 

@@ -132,7 +132,7 @@ TEST_CASE("similarity: tooltip, choice, table and sentence") {
 TEST_CASE("similarity: what is missing is said") {
   const Snapshot snapshot = two_slots();
   CHECK(build_similarity({}, {}, {}, SimilarityMode::rows).message.headline == "No token has been read yet");
-  CHECK(build_similarity(snapshot, kCursor, {}, SimilarityMode::rows).message.headline.starts_with("The likeness in layer 0, head 1"));
+  CHECK(build_similarity(snapshot, kCursor, {}, SimilarityMode::rows).message.headline.starts_with("The similarity in layer 0, head 1"));
   Findings refused;
   refused.set(SimilarityQuestion{0, 1, 1}, {nullptr, "the file is gone", 0});
   CHECK(build_similarity(snapshot, kCursor, refused, SimilarityMode::rows).message.detail == "the file is gone");
@@ -140,8 +140,7 @@ TEST_CASE("similarity: what is missing is said") {
   many.partition_cosine = {1, 0, 0, 1};
   Findings large;
   large.answer(SimilarityQuestion{0, 1, 1}, many);
-  CHECK(build_similarity(snapshot, kCursor, large, SimilarityMode::rows)
-            .message.detail.starts_with("Row by row they are compared up to 4096"));
+  CHECK(build_similarity(snapshot, kCursor, large, SimilarityMode::rows).message.detail.starts_with("Single rows are compared up to 4096"));
   CHECK_FALSE(build_similarity(snapshot, kCursor, large, SimilarityMode::partitions).message);
 
   const Sample plain({.tokens = 4, .partitions = 0, .heads = 1});

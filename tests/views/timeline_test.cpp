@@ -94,7 +94,7 @@ TEST_CASE("timeline: it asks for the layer and the loss, a click goes to the tok
   CHECK(view->on_hit({4, Hit::all, 2}).token == 2);  // fifth lane
   const std::string tip = view->tooltip({0, Hit::all, 2});
   CHECK(tip.find("‖S‖: shared = 6, curve 1 = 0.5") != std::string::npos);
-  CHECK(tip.find("spec §12.10") != std::string::npos);
+  CHECK(tip.find("‖S_t‖_F over all heads") != std::string::npos);
   CHECK(tip.find("float32") != std::string::npos);
   CHECK(view->table().rows.size() == 3);
   CHECK(view->table().rows[1] == std::vector<std::string>{"1", "␣grass", "5", "0.5", "1", "0.5", "0.9", "2", "2.5"});

@@ -101,7 +101,7 @@ Plan plan_granite_hybrid(const Config& config, const std::string& family) {
   Config softmax = softmax_layer(config).with("scale", config.number("attention_multiplier", 1));
   if (config.text("position_embedding_type", "nope") != "rope") softmax = without_positions(softmax);
   note_positions(plan, softmax);
-  if (!any_mamba) plan.notes.push_back("this model has attention layers alone: nothing recurrent is in it");
+  if (!any_mamba) plan.notes.push_back("this model has only attention layers, nothing recurrent");
   MlpPlan shared{.width = config.integer("shared_intermediate_size"), .gate_within_up = true};
   shared.up = "input_linear";
   shared.down = "output_linear";

@@ -110,7 +110,7 @@ TEST_CASE("observe: some quantities of some tokens; of a branch; what is not the
   const json since = scratch.read()["layers"][0]["quantities"][0]["values"];
   CHECK((since.front().is_null() && since.back() == 1));
   arguments.until = 3;
-  CHECK(error_of(observe_command, arguments) == "--until 3: it stands before --token 10");
+  CHECK(error_of(observe_command, arguments) == "--until 3: it is before --token 10");
   arguments.until.reset();
   arguments.layer = 9;
   CHECK(error_of(observe_command, arguments) == "--layer 9: the model has layers 0 to 3");

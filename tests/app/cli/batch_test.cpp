@@ -68,7 +68,7 @@ TEST_CASE("a batch has a figure of each spec, checkpoint and prompt, named after
   CHECK_THROWS_AS(jobs_of(twice, folder.folder.path().toStdString()), Error);
 }
 
-TEST_CASE("a batch goes on where it was broken off, and says what failed") {
+TEST_CASE("a batch continues where it was interrupted, and says what failed") {
   qt_application();
   const Folder folder;
   std::vector<BatchJob> jobs = folder.jobs();

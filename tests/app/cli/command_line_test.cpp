@@ -220,7 +220,7 @@ TEST_CASE("command line: the window opens at a view and a place, on an example o
   };
   refused("--view rooting", 2, "--view: there is no view \"rooting\": there are routing, timeline, state,");
   refused("--view decay/Half", 2, "--view: decay is not looked at as \"Half\" but as Cumulative; Each token; Half-life; Receptive field");
-  refused("--view routing/x", 2, "--view: routing has one way to look alone");
+  refused("--view routing/x", 2, "--view: routing has only one mode");
   refused("--view state --lesson forgetting", 2, "--lesson excludes --view");
   refused("--layer -2", 2, "--layer:");
   refused("--example 64 --token 64", 1, "statescope: token 64 is not in this run, which has 64");

@@ -159,7 +159,7 @@ TEST_CASE("device: wrong use is status 2") {
     CHECK(outcome.said.find("give cpu, cuda, cuda:1 or auto") != std::string::npos);
   }
   CHECK(program.run("run " + kReading + " --device auto --precision float8").status == 2);
-  CHECK(program.run("--device cuda run " + kReading).said.starts_with("--device: stands after the command"));
+  CHECK(program.run("--device cuda run " + kReading).said.starts_with("--device: belongs after the command"));
 }
 
 TEST_CASE("device: the CPU rounds where it is asked to, and says so") {

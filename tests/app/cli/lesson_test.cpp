@@ -102,8 +102,8 @@ TEST_CASE("lesson: what is wrong is said with its line and what to do") {
   says(header + "## a\n\nIt is {nrom}.\n", "l.md:11: there is no quantity \"nrom\"");
   says(header + "## a\n\nIt is {norm head=1}.\n", "\"head=1\" cannot stand after \"norm\": it takes layer slot token");
   says(header + "## a\n\nIt is {norm\n", "a { has no }");
-  says(header + "## a\n\nIt is {norm of=beside}.\n", "l.md:11: \"norm of=beside\" is of a model that does not stand there");
-  says(header + "## a\nnote: b = rank of=beside\n\nx\n", "\"rank of=beside\" is of a model that does not stand there");
+  says(header + "## a\n\nIt is {norm of=beside}.\n", "l.md:11: \"norm of=beside\" needs a second model");
+  says(header + "## a\nnote: b = rank of=beside\n\nx\n", "\"rank of=beside\" needs a second model");
   says(header + "## a\nbeside: b.h5\n\n{rank of=other}\n", "\"of=other\" cannot stand after \"rank\"");
   says(header + "## a\n\npredict: x\n- a [.. 1]\n- b [2 ..]\nanswer: norm\n", "\"b\" does not begin where the choice before it ends");
   says(header + "## a\n\npredict: x\n- a [.. 1]\n- b [1 .. 2]\nanswer: norm\n", "the last choice ends at 2");

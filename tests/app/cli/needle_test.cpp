@@ -91,7 +91,7 @@ TEST_CASE("needle: a prompt without a needle, or with nothing behind it, is refu
   std::ofstream(path) << R"({"prompt": "the code of ivan 1 8 1 5 ."})";
   CHECK(error_of(arguments).find("no span of it is a needle") != std::string::npos);
   std::ofstream(path) << R"({"prompt": "the code of ivan 1 8 1 5 .", "spans": [{"part": "needle", "begin": 0, "end": 26}]})";
-  CHECK(error_of(arguments).find("nothing stands behind its needle") != std::string::npos);
+  CHECK(error_of(arguments).find("nothing follows its needle") != std::string::npos);
   std::filesystem::remove(path);
 }
 

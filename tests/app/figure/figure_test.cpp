@@ -156,7 +156,7 @@ TEST_CASE("the page of export asks before it replaces a file that it has not wri
   const auto chosen = [] { return qobject_cast<QPushButton*>(QApplication::focusWidget()); };
   REQUIRE(chosen());
   CHECK(chosen()->text() == "Keep");
-  CHECK(chosen()->accessibleDescription() == "mine.png is there already.");
+  CHECK(chosen()->accessibleDescription() == "mine.png already exists.");
   TestWindow::type_key(Qt::Key_Return);
   CHECK(QApplication::focusWidget() == path);
   CHECK(is_stored(file));
@@ -178,7 +178,7 @@ TEST_CASE("the page of export asks before it replaces a file that it has not wri
   path->setFocus();
   TestWindow::type_key(Qt::Key_Return);
   REQUIRE(chosen());
-  CHECK(chosen()->accessibleDescription() == "mine.data.h5 is there already.");
+  CHECK(chosen()->accessibleDescription() == "mine.data.h5 already exists.");
   CHECK(is_stored(folder.filePath("mine.data.h5")));
 }
 
@@ -199,9 +199,9 @@ TEST_CASE("the page of export shows the figure as it will be, and as other eyes 
   REQUIRE(QTest::qWaitFor([&] { return !shown().isNull(); }, long_enough_ms));
   const QImage column = shown();
   CHECK(column.width() > column.height());
-  box("Seen")->setCurrentIndex(4);
+  box("Preview")->setCurrentIndex(4);
   REQUIRE(QTest::qWaitFor([&] { return shown().isGrayscale(); }, long_enough_ms));
-  box("Seen")->setCurrentIndex(0);
+  box("Preview")->setCurrentIndex(0);
   box("Size")->setCurrentIndex(4);
   const auto is_slide = [&] { return std::abs(static_cast<double>(shown().width()) / shown().height() - 16.0 / 9) < 0.02; };
   CHECK(QTest::qWaitFor(is_slide, long_enough_ms));

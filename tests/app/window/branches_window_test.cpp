@@ -433,7 +433,7 @@ TEST_CASE("window: what an intervention changed is a view, worked out from both 
   panel.set_view(*find_view("branches"));
   CHECK(panel.view().describe().starts_with("This is the model's own run"));
   test.apply("zero partition 4 at 240");
-  REQUIRE(QTest::qWaitFor([&] { return panel.view().describe().find("First another next token") == 0; }, 60'000));
+  REQUIRE(QTest::qWaitFor([&] { return panel.view().describe().find("First changed prediction") == 0; }, 60'000));
   CHECK(panel.view().describe().find("zero partition 4 at 240, against the model's own run") != std::string::npos);
   REQUIRE(QTest::qWaitFor([&] { return panel.view().table().rows.size() > 4; }, 60'000));
 }

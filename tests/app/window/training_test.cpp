@@ -113,7 +113,7 @@ TEST_CASE("training: steps come as they are written, in their order, with verdic
   CHECK(plots->accessibleDescription().startsWith(
       "3 checkpoints, 1 of them ill. Perplexity: from 10 to 3.33. Relative rank: from 0.50 to 0.50."));
   CHECK(test.reads == 3);
-  CHECK(QTest::qWaitFor([&] { return test.label("What the watch does").contains("All there is has been read"); }, long_enough_ms));
+  CHECK(QTest::qWaitFor([&] { return test.label("What the watch does").contains("Everything has been read"); }, long_enough_ms));
 }
 
 TEST_CASE("training: Enter, a click on a row and a click on a point open the step, on one prompt, at the layer of its illness") {
@@ -157,7 +157,7 @@ TEST_CASE("training: while a checkpoint is read the window answers; stopping dro
   REQUIRE(test.wait_for_steps(1));
   test.hold = true;
   folder.write(200);
-  REQUIRE(QTest::qWaitFor([&] { return test.label("What the watch does") == "Reads gla-step200.h5: 50 %"; }, long_enough_ms));
+  REQUIRE(QTest::qWaitFor([&] { return test.label("What the watch does") == "Reading gla-step200.h5: 50 %"; }, long_enough_ms));
   auto* stop = test.page().findChildren<QPushButton*>().front();
   CHECK(stop->text() == "Stop");
   QTest::keyClick(stop, Qt::Key_Space);
@@ -188,7 +188,7 @@ TEST_CASE("training: what cannot be read is named once; another folder takes the
   REQUIRE(QTest::qWaitFor([&] { return test.watch().steps().size() == 1 && test.watch().steps()[0].steps == 200; }, long_enough_ms));
   CHECK(test.label("Checkpoints that could not be read").isEmpty());
   test.window.watch_training(other.folder / "gla-step200.h5");
-  CHECK(test.window.error_bar().message().endsWith("gla-step200.h5 is no folder"));
+  CHECK(test.window.error_bar().message().endsWith("gla-step200.h5 is not a folder"));
   CHECK(test.watch().folder() == other.folder.path());
 }
 

@@ -130,7 +130,7 @@ TEST_CASE("chat: a model without a chat template says so of a JSON of messages")
   const test::TemporaryFolder folder;
   std::ofstream(folder / "talk.json") << kThreeTurns;
   test.window.open_path(folder / "talk.json");
-  CHECK(test.window.error_bar().message() == "talk.json is a chat, and fake has no chat template to read it by.");
+  CHECK(test.window.error_bar().message() == "talk.json is a chat, and fake has no chat template to read it with.");
 }
 
 TEST_CASE("chat: its turns come back with the session") {

@@ -80,7 +80,7 @@ TEST_CASE("a factor typed into the interventions is that factor, or cannot be ap
   }
   type_into(value, "0");
   CHECK(line.text().contains("freeze decay"));  // not completed to the first number that begins so
-  kind.setCurrentIndex(kind.findText("Another number of writers"));
+  kind.setCurrentIndex(kind.findText("Change the number of writers"));
   type_into(value, "1.5");
   CHECK_FALSE(button(side, "Apply").isEnabled());
   CHECK(message.text() == "“1.5” is not a whole number.");
@@ -109,7 +109,7 @@ TEST_CASE("a wrong number never becomes another one: it is refused by name, and 
   test.press(Qt::Key_G);
   QTest::keyClicks(&token, "99999");
   QTest::keyClick(&token, Qt::Key_Return);
-  CHECK(test.window.said() == "Go to token: “99999” is not from 0 to 95.");
+  CHECK(test.window.said() == "Go to token: “99999” is not between 0 and 95.");
   QTest::keyClicks(&token, "12");
   QTest::keyClick(&token, Qt::Key_Return);
   CHECK(test.token() == 12);
@@ -144,7 +144,7 @@ TEST_CASE("a wrong number never becomes another one: it is refused by name, and 
   QTest::keyClicks(&width, "50000");
   QTest::keyClick(&width, Qt::Key_Return);
   CHECK(width.value() == 89);
-  CHECK(named<QLabel>(test.window.side(), "Result").text() == "Width: “50000” is not from 20.0 to 600.0 mm.");
+  CHECK(named<QLabel>(test.window.side(), "Result").text() == "Width: “50000” is not between 20.0 and 600.0 mm.");
 }
 
 TEST_CASE("where a figure cannot be written is said before anything is computed") {
@@ -156,11 +156,11 @@ TEST_CASE("where a figure cannot be written is said before anything is computed"
   const auto& result = named<QLabel>(test.window.side(), "Result");
   const auto said = [&](const QString& name) {
     path.setText(name);
-    button(test.window.side(), "Write it").click();
+    button(test.window.side(), "Write the figure").click();
     return result.text();
   };
   CHECK(said("/no/such/dir/view.pdf") == "There is no folder /no/such/dir.");
-  CHECK(button(test.window.side(), "Write it").isEnabled());
+  CHECK(button(test.window.side(), "Write the figure").isEnabled());
   CHECK(said(place.folder.filePath("view.doc")).contains("pdf"));
   CHECK(QDir(place.folder.path()).mkdir("view.pdf"));
   CHECK(said(place.folder.filePath("view.pdf")).endsWith("view.pdf is a folder."));

@@ -297,7 +297,7 @@ TEST_CASE("needle story: its curves end where the fates end, its parts are those
 
 TEST_CASE("needle story: what cannot be asked is refused in a line, and work that nobody waits for ends") {
   SmallEvidence asked(small_config("gla"), kTokens);
-  CHECK_THROWS_WITH(answer(NeedleQuestion{.begin = 5, .end = 8, .question = 7}, asked.evidence), "nothing is asked behind the needle");
+  CHECK_THROWS_WITH(answer(NeedleQuestion{.begin = 5, .end = 8, .question = 7}, asked.evidence), "nothing is asked after the needle");
   CHECK_THROWS_WITH(answer(NeedleQuestion{.begin = 5, .end = 8, .question = 500}, asked.evidence), "the question has not been read yet");
   asked.evidence.set_progress([](double) { return false; });
   CHECK_THROWS_WITH(answer(NeedleQuestion{.begin = 5, .end = 8, .question = 20}, asked.evidence), "cancelled");

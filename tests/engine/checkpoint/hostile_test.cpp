@@ -122,7 +122,7 @@ TEST_CASE("a reader that crashes, loops or says nothing comes back as one line")
   CHECK(said_of("kill -ABRT $$") == fails);
   CHECK(said_of("kill -SEGV $$") == fails);
   CHECK(said_of("exit 1") == fails);
-  CHECK(said_of("kill -XCPU $$") == "file.h5: is damaged: reading it comes to no end");
+  CHECK(said_of("kill -XCPU $$") == "file.h5: is damaged: reading it does not end");
   CHECK(said_of("exit 0") == silent);
   CHECK(said_of("echo this is no answer >&3") == silent);
 }

@@ -211,7 +211,7 @@ TEST_CASE("FP4: MXFP4 and NVFP4 are widened") {
   says({packed, scale, {"x.weight_global_scale", "F32", {1}, {}}}, "global scale of 0");
   says({packed, scale, {"x.weight_global_scale", "F32", {2}, {}}}, "should be one number");
   says({packed, {"x.weight_scale", "F8_E4M3", {1, 1}, {}}, {"x.weight_global_scale", "F32", {1}, raw<float>({2})}}, "does not fit");
-  says({packed, {"x.weight", "BF16", {1, 32}, {}}, {"x.weight_scale", "U8", {1, 1}, {}}}, "stands beside 'x.weight' itself");
+  says({packed, {"x.weight", "BF16", {1, 32}, {}}, {"x.weight_scale", "U8", {1, 1}, {}}}, "is there beside 'x.weight' itself");
 }
 
 TEST_CASE("every other form is refused under its name, with a tensor as evidence and what would help") {
@@ -277,7 +277,7 @@ TEST_CASE("a config that speaks of a quantisation, over weights that have none, 
   const Folder folder(settings(R"("quant_method": "gptq")"), {{"x.weight", "BF16", {2, 2}, {}}});
   const auto checkpoint = folder.open();
   CHECK(checkpoint->tensors.size() == 2);
-  CHECK(has_note(*checkpoint, "read as they stand"));
+  CHECK(has_note(*checkpoint, "read as they are"));
 }
 
 TEST_CASE("a converted FP8 matrix is float32, or what is asked for") {

@@ -60,7 +60,7 @@ TEST_CASE("devices: what the step of a token alone computes otherwise is found t
   CHECK(check.first->stepwise);
   CHECK(check.first->token == 16);
   CHECK(check.tokens == 16);
-  CHECK(check.first->text(2).starts_with("behind the last layer, logits after token 16 [0], in a token's step: "));
+  CHECK(check.first->text(2).starts_with("after the last layer, logits after token 16 [0], in a token's step: "));
 }
 
 TEST_CASE("devices: rounded products are apart by what bfloat16 has, no more") {

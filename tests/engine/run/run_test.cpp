@@ -340,7 +340,7 @@ TEST_CASE("device: replayed in the passes of the recording, a state is the recor
   }
 }
 
-TEST_CASE("run: where a device runs out of memory the recording goes on in the host's, and nothing is lost") {
+TEST_CASE("run: where a device runs out of memory the recording continues in the host's, and nothing is lost") {
   const std::vector<std::int32_t> ids = some_ids(2000);
   const auto checkpoint = random_checkpoint(Config(sse_config("gla")), 5);
   const auto plain = Model::load(checkpoint, make_cpu_backend(1));
@@ -356,7 +356,7 @@ TEST_CASE("run: where a device runs out of memory the recording goes on in the h
     Run run(model, {.tokens_at_once = 128, .keyframe_interval = 512, .memory_budget = 1 << 30});
     run.read(ids, 2000);
     CHECK(run.tokens() == 2000);
-    CHECK(run.remark() == "the device is out of memory: the recording goes on in the host's");
+    CHECK(run.remark() == "the device is out of memory: the recording continues in the host's");
     CHECK(run.bytes_on_device() <= room / 2);
     for (const std::int64_t t : {1, 400, 511, 512, 1600, 1999}) {
       const auto expected = fresh_states(*plain, ids, t + 1);

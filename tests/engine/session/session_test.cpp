@@ -346,7 +346,7 @@ TEST_CASE("session: a device that is full, whoever asks it for memory: the run i
     lines.insert(opening.device_failures.begin(), opening.device_failures.end());
   }
   CHECK(lines == std::set<std::string>{"the device is out of memory; the CPU reads from here on",
-                                       "the device is out of memory: the recording goes on in the host's"});
+                                       "the device is out of memory: the recording continues in the host's"});
 }
 
 TEST_CASE("session: a device that fails at a snapshot: the run is read again on the CPU, with as many tokens") {
