@@ -147,7 +147,7 @@ TEST_CASE("page in a browser: a lesson goes to its steps, asks, and says the run
   CHECK(text_of(open, "caption") == "Look at: the rows");
   CHECK(open.find("data-token=\"2\"") != std::string::npos);
   const std::string wrong = page.at("step=2&answer=1");
-  CHECK(text_of(wrong, "verdict") == "Not as you said. The run says: 4.");
+  CHECK(text_of(wrong, "verdict") == "Not what you predicted. The run’s answer: 4.");
   CHECK(wrong.find("It has 4.") != std::string::npos);
   CHECK(wrong.find("data-token=\"5\"") != std::string::npos);
   CHECK(text_of(page.at("step=2&answer=2"), "verdict") == "As you predicted. The run’s answer: 4.");

@@ -118,8 +118,8 @@ TEST_CASE("page: a lesson's page says what its player says") {
   CHECK(one.picture.views == one.revealed.views);
   REQUIRE(one.question);
   CHECK(one.question->right == 1);
-  CHECK(one.question->open == "The run says: 4.");
-  CHECK(one.question->as_said == "As you said. The run says: 4.");
+  CHECK(one.question->open == "The run’s answer: 4.");
+  CHECK(one.question->as_said == "As you predicted. The run’s answer: 4.");
   CHECK(page.views[one.picture.views[0]].place == "layer 1, shared, head 1");
   const PageStep& two = page.steps[1];
   REQUIRE(two.picture.views.size() == 4);
