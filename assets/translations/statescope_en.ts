@@ -874,10 +874,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>S = C + all else, C what is left of what the needle&apos;s tokens wrote; curves: ‖C‖ after each token. Parts of 1 at the question: taken by decay (GLA eq. 3, SSE eq. 9), erased by the delta rule (Gated DeltaNet eq. 10), lying under later writes along the needle&apos;s keys, lying where the question does not read, and clear. Layers count the same, heads by ‖C‖². Read: the needle&apos;s share of what the question reads, the largest of all heads. A description, not a diagnosis: over 2,600 answers of small models right and wrong ones hardly differ in what is clear (AUC 0.53) or in what is read (0.57).</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Predictions</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3607,6 +3603,10 @@
     </message>
     <message>
         <source>rows lose half within {} (median); not yet: {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>S = C + all else, C what is left of what the needle&apos;s tokens wrote; curves: ‖C‖ after each token. Parts of 1 at the question: taken by decay (GLA eq. 3, SSE eq. 9), erased by the delta rule (Gated DeltaNet eq. 10), lying under later writes along the needle&apos;s keys, lying where the question does not read, and clear. Layers count the same, heads by ‖C‖². Read: the needle&apos;s share of what the question reads, the largest of all heads. A description, not a diagnosis: over 2,800 answers of small models right and wrong ones hardly differ in what is clear (AUC 0.59) or in what is read (0.59).</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
