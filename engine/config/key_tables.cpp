@@ -240,6 +240,23 @@ const KeyTable kJamba{
     {harmless, "what a call returns", {"calc_logits_for_entire_prompt"}},
     {harmless, "no position is told, and nothing is cut off", {"max_position_embeddings"}}};
 
+// -------------------------------------------------------------------------------------------------------- MiniMax (spec §17.5)
+
+const KeyTable kMiniMax{{computed, "", {"num_local_experts", "num_experts_per_tok", "rms_norm_eps"}},
+                        {harmless, "which kernel does it, not what it does", {"block_size"}}};
+const KeyTable kMiniMaxOfTransformers{{computed,
+                                       "",
+                                       {"layer_types", "linear_attn_alpha_factor", "linear_attn_beta_factor", "full_attn_alpha_factor",
+                                        "full_attn_beta_factor", "mlp_alpha_factor", "mlp_beta_factor"}}};
+const KeyTable kMiniMaxReleases{
+    {computed,
+     "",
+     {"attn_type_list", "rotary_dim", "layernorm_linear_attention_alpha", "layernorm_linear_attention_beta",
+      "layernorm_full_attention_alpha", "layernorm_full_attention_beta", "layernorm_mlp_alpha", "layernorm_mlp_beta"}},
+    {fixed, "true", {"postnorm"}},
+    {fixed, "0", {"shared_intermediate_size"}},
+    {harmless, "there is no shared expert", {"shared_moe_mode"}}};
+
 // ------------------------------------------------------------------------------------- Qwen3-Next and Qwen3.5 (spec §8, §19.9)
 
 const KeyTable kQwen{
@@ -451,6 +468,9 @@ const std::map<std::string_view, std::vector<const KeyTable*>>& key_tables() {
       {"mamba", {&kMamba, &kMambaOfFla, &kGeneral, &kWellKnown}},
       {"falcon_mamba", {&kMamba, &kFalconMamba, &kGeneral, &kWellKnown}},
       {"jamba", {&kJamba, &kGeneral, &kWellKnown}},
+      {"minimax", {&kMiniMaxOfTransformers, &kMiniMax, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
+      {"minimax_text_01", {&kMiniMaxReleases, &kMiniMax, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
+      {"minimax_m1", {&kMiniMaxReleases, &kMiniMax, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
       {"mamba2", {&kMamba2, &kGeneral, &kWellKnown}},
       {"sse", {&kSse, &kSseAlone, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
       {"sse_swa_moba", {&kSseSwaMoba, &kSse, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},

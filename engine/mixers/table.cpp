@@ -18,8 +18,8 @@ constexpr std::string_view kSelectiveScan = "selective scan";
 constexpr std::string_view kAttention = "softmax attention";
 constexpr std::string_view kConvolution = "short convolution";
 
-const std::array<MixerRow, 25>& rows() {
-  static const std::array<MixerRow, 25> table{{
+const std::array<MixerRow, 26>& rows() {
+  static const std::array<MixerRow, 26> table{{
       {"transformer", kAttention, {"q", "k", "v", "moba_selected", "readout"}, make_softmax_attention},
       {"moba", kAttention, {"q", "k", "v", "moba_selected", "output_gate", "readout"}, make_moba},
       {"linear_attn", kOuterProduct, {"q", "k", "v", "readout"}, make_linear_attention},
@@ -44,6 +44,7 @@ const std::array<MixerRow, 25>& rows() {
       {"mom", kDeltaRule, {"log_decay", "partition_logits", "partition_gate", "partition_selected", "output_gate", "readout"}, make_mom},
       {"mamba", kSelectiveScan, {"q", "k", "v", "dt", "output_gate", "readout"}, make_mamba},
       {"mamba2", kOuterProduct, {"q", "k", "v", "log_decay", "dt", "output_gate", "readout"}, make_mamba2},
+      {"lightning_attention", kOuterProduct, {"q", "k", "v", "log_decay", "output_gate", "readout"}, make_lightning_attention},
       {"sse",
        kOuterProduct,
        {"q", "k", "v", "log_decay", "beta", "partition_logits", "partition_gate", "partition_selected", "output_gate", "readout"},
@@ -86,7 +87,7 @@ constexpr std::array<ChannelRow, 28> kChannels{{
     {"read_gate_effective", "[1]", "1",
      "‖y₁ − y‖ / ‖y‖, y the mixer's output and y₁ the same with G^Q = 1: what the read gate does after the norm (spec §6, A13)"},
     {"output_gate", "[heads]", "1",
-     "mean over the head's channels of silu(g_t), g the output gate; Qwen attention, MoBA: of σ(g_t) (spec §12.10)"},
+     "mean over the head's channels of silu(g_t), g the output gate; of σ(g_t) where the gate is a sigmoid (spec §12.10)"},
     {"moba_selected", "[heads, topk − 1]", "index", "past blocks that a query attends to, −1 where fewer exist (spec §4.8, §18.4)"},
     {"nsa_gates", "[heads, 3]", "1", "g of the means of blocks, of the chosen blocks and of the window (spec §18.3)"},
     {"nsa_selected", "[key heads, S]", "index",

@@ -61,6 +61,9 @@ constexpr FamilyRow kFamilies[] = {
     {"mamba", plan_mamba},
     {"falcon_mamba", plan_mamba},
     {"jamba", plan_jamba},
+    {"minimax", plan_minimax},
+    {"minimax_text_01", plan_minimax},
+    {"minimax_m1", plan_minimax},
 };
 
 std::vector<StoredTensor>::iterator named(std::vector<StoredTensor>& tensors, const std::string& name) {
@@ -89,7 +92,8 @@ void pass_over(std::vector<StoredTensor>& tensors, Plan& plan) {
   std::map<std::string_view, std::vector<std::string>> dropped;
   std::erase_if(tensors, [&](const StoredTensor& tensor) {
     const bool stray_D = tensor.name.ends_with("attn.D") && plan.family != "comba";
-    std::string_view part = stray_D ? "buffers" : passed_over_as(tensor.name);
+    const bool made_anew = std::ranges::any_of(plan.buffers, [&](std::string_view end) { return tensor.name.ends_with(end); });
+    std::string_view part = stray_D || made_anew ? "buffers" : passed_over_as(tensor.name);
     if (is_of_further_tokens(tensor.name, plan)) part = "layers that predict several tokens at once";
     if (!part.empty()) dropped[part].push_back(tensor.name);
     return !part.empty();

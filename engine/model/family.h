@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/checkpoint/checkpoint.h"
@@ -15,16 +16,24 @@ namespace statescope {
 
 enum class FfnKind { none, mlp, experts };
 
+/// How what a part puts out enters the residual stream x.
+struct Residual {
+  float norm_factor = 1, part_factor = 1;
+  bool keeps_norm = false;  // x = norm_factor · n + part_factor · part(n), n = RMSNorm(x); else x += part_factor · part(n)
+};
+
 struct LayerPlan {
   std::string mixer;            // row of the mixer table; empty: the layer is an MLP or experts alone
   Config config;                // of this layer's mixer
   std::string mixer_prefix;     // "model.layers.0.attn."
   std::string mixer_norm;       // "model.layers.0.attn_norm.weight"; empty: the mixer reads the residual stream as it is
   std::string mixer_post_norm;  // of what the mixer puts out; empty: none
+  Residual mixer_residual;
   FfnKind ffn = FfnKind::mlp;
   std::string ffn_prefix;  // "model.layers.0.mlp."
   std::string ffn_norm;    // "model.layers.0.mlp_norm.weight"; as mixer_norm
   std::string ffn_post_norm;
+  Residual ffn_residual;
   MlpPlan mlp;  // where ffn is that
   std::shared_ptr<const ExpertsPlan> experts;
 };
@@ -34,12 +43,13 @@ struct Plan {
   std::int64_t hidden = 0, vocab = 0;
   std::string embeddings, norm, head;
   float norm_eps = 1e-6f, ffn_norm_eps = 1e-6f;
-  float norm_offset = 0;                                               // 1: zero-centred norms
-  float embedding_factor = 1, residual_factor = 1, logits_factor = 1;  // x = factor · embedding, x += factor · part(x), factor · head(x)
+  float norm_offset = 0;                          // 1: zero-centred norms
+  float embedding_factor = 1, logits_factor = 1;  // x = factor · embedding, factor · head(x)
   bool tied = false;
   bool extra_layers = false;        // files may hold layers behind the last one, which predict further tokens: passed over
   bool tied_where_no_head = false;  // without a head in the files the embedding is the head, whatever the config says (spec §19.1)
   std::vector<LayerPlan> layers;
+  std::vector<std::string_view> buffers;           // ends of names of tensors that are worked out anew: passed over
   std::map<std::string, std::string> other_names;  // under which a tensor may be stored, and what it is called here
   std::vector<std::string> notes;                  // what was ignored or mended, one line each
 };

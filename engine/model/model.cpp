@@ -55,14 +55,14 @@ Stack::Stack(const Plan& plan, Weights& weights) {
     const LayerPlan& layer = plan.layers[i];
     Block block;
     if (!layer.mixer.empty()) {
-      block.mixer_norms = {norm_named(layer.mixer_norm), norm_named(layer.mixer_post_norm)};
+      block.mixer_norms = {norm_named(layer.mixer_norm), norm_named(layer.mixer_post_norm), layer.mixer_residual};
       block.mixer = mixer_row(layer.mixer).build({layer.config, WeightScope(weights, layer.mixer_prefix), static_cast<std::int64_t>(i)});
       block.layout = block.mixer->layout();
     }
     const WeightScope ffn(weights, layer.ffn_prefix);
     if (layer.ffn == FfnKind::mlp) block.ffn = make_mlp(ffn, plan.hidden, layer.mlp);
     if (layer.ffn == FfnKind::experts) block.ffn = make_experts(ffn, plan.hidden, *layer.experts);
-    if (block.ffn) block.ffn_norms = {norm_named(layer.ffn_norm), norm_named(layer.ffn_post_norm)};
+    if (block.ffn) block.ffn_norms = {norm_named(layer.ffn_norm), norm_named(layer.ffn_post_norm), layer.ffn_residual};
     blocks.push_back(std::move(block));
   }
 }
@@ -220,12 +220,14 @@ void Model::blocks_without_outputs(ModelState& state, const ForwardOptions& opti
 }
 
 /// Whether a part with these norms may add to the residual stream what it puts out, as it is.
-bool Model::adds_itself(const Stack::Block::Norms& norms) const { return norms.before && !norms.after && plan_.residual_factor == 1; }
+bool Model::adds_itself(const Stack::Block::Norms& norms) const {
+  return norms.before && !norms.after && !norms.residual.keeps_norm && norms.residual.part_factor == 1;
+}
 
 /// y, what a part has put out, becomes what it adds to the residual stream: factor · y, or factor · RMSNorm(y).
 void Model::finish_part(Tensor y, const Stack::Block::Norms& norms, float eps) {
   if (norms.after) norm(y, y, norms.after, eps);
-  multiply(*backend_, workspace_, y, plan_.residual_factor);
+  multiply(*backend_, workspace_, y, norms.residual.part_factor);
 }
 
 /// x [T, D], of the tokens from `position` on, through the blocks [first, end)
@@ -237,8 +239,9 @@ void Model::blocks(std::int64_t first, std::int64_t end, ModelState& state, std:
   const Tensor normed = workspace_.tensor(x.shape, type), y = workspace_.tensor(x.shape, type);
   const bool folds = backend_->folds_norms(tokens);
   bool added = true;  // what the part before has written is in x
-  // x += y where it is not there yet;   what a part reads: x, or RMSNorm(x), or x itself and, in its context, the norm that it applies
-  const auto enter = [&](Context& ctx, const Stack::Block::Norms& norms, float eps, bool part_folds) -> ConstTensor {
+  // x += y where it is not there yet;   what a part reads: x, or n = RMSNorm(x), or x itself and, in its context, the norm that it applies
+  // `show`: once x is whole
+  const auto enter = [&](Context& ctx, const Stack::Block::Norms& norms, float eps, bool part_folds, const auto& show) -> ConstTensor {
     const bool folded = folds && part_folds && adds_itself(norms);
     ctx.norm = {};
     ctx.residual = {};
@@ -246,12 +249,20 @@ void Model::blocks(std::int64_t first, std::int64_t end, ModelState& state, std:
       if (!added) backend_->add(x, x, y);
       ctx.norm = {.group = plan_.hidden, .weight = norms.before, .eps = eps, .offset = plan_.norm_offset, .gate = {}};
       ctx.residual = x;
+    } else if (norms.residual.keeps_norm) {
+      // x = norm_factor · n
+      if (!added) backend_->add(x, x, y);
+      show();
+      norm(x, x, norms.before, eps);
+      backend_->copy(normed, x);
+      multiply(*backend_, workspace_, x, norms.residual.norm_factor);
     } else if (norms.before) {
       added ? norm(normed, x, norms.before, eps) : backend_->add_rms_norm(normed, x, y, norms.before, eps, plan_.norm_offset);
     } else {
       if (!added) backend_->add(x, x, y);
       backend_->copy(normed, x);
     }
+    if (!norms.residual.keeps_norm) show();
     added = folded;
     return folded ? ConstTensor(x) : normed;
   };
@@ -272,16 +283,14 @@ void Model::blocks(std::int64_t first, std::int64_t end, ModelState& state, std:
     };
     if (block.mixer) {
       // x += mixer_i( RMSNorm(x; attn_norm_i) )
-      const ConstTensor mixer_in = enter(ctx, block.mixer_norms, plan_.norm_eps, block.mixer->folds_norm());
-      show_layer();
+      const ConstTensor mixer_in = enter(ctx, block.mixer_norms, plan_.norm_eps, block.mixer->folds_norm(), show_layer);
       block.mixer->forward(ctx, mixer_in, state.layers[i], y);
       finish_part(y, block.mixer_norms, plan_.norm_eps);
       ctx.emit("mixer_out", y);
     }
     if (!block.ffn) continue;
     // x += mlp_i( RMSNorm(x; mlp_norm_i) )
-    const ConstTensor ffn_in = enter(ctx, block.ffn_norms, plan_.ffn_norm_eps, block.ffn->folds_norm());
-    show_layer();
+    const ConstTensor ffn_in = enter(ctx, block.ffn_norms, plan_.ffn_norm_eps, block.ffn->folds_norm(), show_layer);
     block.ffn->forward(ctx, ffn_in, y);
     finish_part(y, block.ffn_norms, plan_.ffn_norm_eps);
   }

@@ -36,9 +36,10 @@ struct ForwardOptions {
 /// A model's weights in their places.
 struct Stack {
   struct Block {
-    /// RMSNorm before and after one of the two parts; absent: none.
+    /// RMSNorm before and after one of the two parts, absent: none; and how the part enters the residual stream.
     struct Norms {
       ConstTensor before, after;
+      Residual residual;
     };
     std::unique_ptr<Mixer> mixer;  // null: none
     MixerLayout layout;

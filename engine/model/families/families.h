@@ -33,6 +33,9 @@ Plan plan_lfm2(const Config& config, const std::string& family);
 /// Kimi Linear: three layers of KDA to one of latent attention, dense first, then experts (spec §17.4).
 Plan plan_kimi_linear(const Config& config, const std::string& family);
 
+/// MiniMax-Text-01 and M1, in the releases' layout or Transformers': lightning attention, softmax attention, experts (spec §17.5).
+Plan plan_minimax(const Config& config, const std::string& family);
+
 /// DeepSeek-V3 and R1, Kimi K2, Moonlight: latent attention, dense layers first, then experts (spec §18.1); DeepSeek-V3.2: the same over
 /// tokens that an indexer chooses (spec §18.2).
 Plan plan_deepseek_v3(const Config& config, const std::string& family);

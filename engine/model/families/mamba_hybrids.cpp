@@ -91,7 +91,6 @@ Plan plan_granite_hybrid(const Config& config, const std::string& family) {
   Plan plan = hybrid_plan(config, family, "model.", "norm", "rms_norm_eps", 1e-6);
   require_silu(config);
   plan.embedding_factor = factor_of(config, "embedding_multiplier");
-  plan.residual_factor = factor_of(config, "residual_multiplier");
   plan.logits_factor = 1 / static_cast<float>(config.positive("logits_scaling", 1));
   const std::int64_t layers = layer_count(config), experts = config.integer("num_local_experts", 0, 0, 1'000'000);
   std::vector<std::string> kinds = layer_kinds(config, "layer_types", {"linear_attention", "full_attention"}, layers);
@@ -108,6 +107,7 @@ Plan plan_granite_hybrid(const Config& config, const std::string& family) {
   for (std::int64_t i = 0; i < layers; ++i) {
     const std::string prefix = fmt::format("model.layers.{}.", i);
     LayerPlan layer = layer_of(i, kinds[static_cast<std::size_t>(i)] == "full_attention", mamba, softmax);
+    layer.mixer_residual.part_factor = layer.ffn_residual.part_factor = factor_of(config, "residual_multiplier");
     layer.ffn = experts > 0 ? FfnKind::experts : FfnKind::mlp;
     layer.ffn_prefix = experts > 0 ? prefix : prefix + "shared_mlp.";
     layer.ffn_norm = prefix + "post_attention_layernorm.weight";

@@ -35,6 +35,7 @@ std::vector<json> families() {
   all.push_back(olmo_config());
   for (const char* family : {"lfm2", "lfm2_moe"}) all.push_back(lfm2_config(family));
   all.push_back(kimi_config());
+  for (const char* family : {"minimax", "minimax_text_01", "minimax_m1"}) all.push_back(minimax_config(family));
   all.push_back(deepseek_config());
   all.push_back(indexed_config());
   return all;
@@ -234,6 +235,8 @@ TEST_CASE("config keys: released configs open, or are refused by the name of wha
                                       "fixed_longformer",
                                       "fixed_bigbird",
                                       "fixed_blocksparse",
+                                      "minimax",
+                                      "minimax_text01",
                                       "lfm2",
                                       "lfm2_moe",
                                       "mamba2_hf",

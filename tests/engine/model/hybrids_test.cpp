@@ -38,6 +38,13 @@ TEST_CASE("hybrids: what a config of one may not say is refused by name") {
   refused(small_config("moba", {{"window_size", 8}}), "\"window_size\" is 8");
   refused(small_config("moba", {{"moba_topk", 0}}), "\"moba_topk\" is 0");
   refused(small_config("nsa", {{"window_size", nullptr}}), "\"window_size\" is null");
+  refused(minimax_config("minimax", {{"attn_type_list", {0, 1}}}), "\"attn_type_list\" is");
+  refused(minimax_config("minimax", {{"layer_types", {"full_attention"}}}), "\"layer_types\" has 1");
+  refused(minimax_config("minimax_text_01", {{"attn_type_list", {0, 2}}}), "\"attn_type_list\" holds 2");
+  refused(minimax_config("minimax_text_01", {{"attn_type_list", {0}}}), "\"attn_type_list\" has 1");
+  refused(minimax_config("minimax_text_01", {{"postnorm", false}}), "\"postnorm\" is false");
+  refused(minimax_config("minimax_text_01", {{"num_attention_heads", 6}}), "\"num_attention_heads\" is 6");
+  refused(minimax_config("minimax_m1", {{"shared_intermediate_size", 8}}), "\"shared_intermediate_size\" is 8");
   refused(olmo_config({{"surprise", 1}}), "\"surprise\" is 1");
   refused(jamba_config({{"attn_layer_offset", 2}}), "\"attn_layer_offset\" is 2");
   refused(jamba_config({{"num_experts_per_tok", 5}}), "\"num_experts_per_tok\" is 5");

@@ -117,6 +117,16 @@ inline json kimi_config(const json& changes = json::object()) {
   return with(config, changes);
 }
 
+/// MiniMax in the keys of Transformers, or of the first releases.
+inline json minimax_config(const std::string& model_type, const json& changes = json::object()) {
+  const json config{{"model_type", model_type}, {"vocab_size", 97},         {"hidden_size", 64},        {"num_hidden_layers", 2},
+                    {"intermediate_size", 12},  {"num_attention_heads", 4}, {"num_key_value_heads", 2}, {"head_dim", 12},
+                    {"num_local_experts", 4},   {"num_experts_per_tok", 2}};
+  const json released{{"attn_type_list", {0, 1}}, {"rotary_dim", 8},           {"layernorm_linear_attention_alpha", 2.2},
+                      {"postnorm", true},         {"layernorm_mlp_beta", 0.7}, {"layernorm_full_attention_alpha", 1.7}};
+  return with(config, with(model_type == "minimax" ? json::object() : released, changes));
+}
+
 inline json deepseek_config(const json& changes = json::object()) {
   const json config{{"model_type", "deepseek_v3"}, {"vocab_size", 97},           {"hidden_size", 64},          {"num_hidden_layers", 2},
                     {"intermediate_size", 32},     {"num_attention_heads", 2},   {"kv_lora_rank", 16},         {"qk_nope_head_dim", 12},
@@ -363,6 +373,11 @@ inline std::vector<SmallModel> small_models() {
                                                          {"rope_parameters", {{"rope_theta", 500.0}}}})},
       {"lfm2", lfm2_config("lfm2", {{"conv_bias", true}, {"conv_L_cache", 4}})},
       {"lfm2_moe", lfm2_config("lfm2_moe")},
+      {"minimax", minimax_config("minimax", {{"num_attention_heads", 6},
+                                             {"linear_attn_alpha_factor", 3.5565588200778455},
+                                             {"full_attn_beta_factor", 0.8},
+                                             {"mlp_alpha_factor", 2.5}})},
+      {"minimax_text_01", minimax_config("minimax_text_01")},
       {"deepseek_v3", deepseek_config({{"q_lora_rank", 20}, {"n_group", 3}, {"topk_group", 1}})},
       {"deepseek_v3, dense, halves turn, biases", deepseek_config({{"first_k_dense_replace", nullptr},
                                                                    {"n_routed_experts", nullptr},
