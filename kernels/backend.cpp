@@ -33,6 +33,9 @@ void Backend::rms_norm(Tensor y, ConstTensor x, ConstTensor weight, float eps, f
   run(ops::RmsNorm{y, x, weight, eps, offset});
 }
 void Backend::rms_norm_plain(Tensor y, ConstTensor x, std::int64_t group, float eps) { run(ops::RmsNormPlain{y, x, group, eps}); }
+void Backend::layer_norm(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, std::int64_t group, float eps) {
+  run(ops::LayerNorm{y, x, weight, bias, group, eps});
+}
 void Backend::l2_norm(Tensor y, ConstTensor x) { run(ops::L2Norm{y, x}); }
 void Backend::sum_norm(Tensor y, ConstTensor x, float eps) { run(ops::SumNorm{y, x, eps}); }
 void Backend::softmax(Tensor y, ConstTensor x, float temperature) { run(ops::Softmax{y, x, temperature}); }

@@ -85,6 +85,7 @@ class Backend {
 
   void rms_norm(Tensor y, ConstTensor x, ConstTensor weight, float eps, float offset = 0);
   void rms_norm_plain(Tensor y, ConstTensor x, std::int64_t group, float eps);
+  void layer_norm(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, std::int64_t group, float eps);
   void l2_norm(Tensor y, ConstTensor x);
   void sum_norm(Tensor y, ConstTensor x, float eps);
   void softmax(Tensor y, ConstTensor x, float temperature = 1);
@@ -108,6 +109,7 @@ class Backend {
   void decayed_outer_product(const DecayedOuterProduct& op, std::int64_t chunk_size);
   void gated_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size);
   void selective_scan(const SelectiveScan& op) { run(ops::SelectiveScan{op}); }
+  void wkv(const Wkv& op) { run(ops::Wkv{op}); }
   void softmax_attention(const SoftmaxAttention& op, std::int64_t chunk_size);
   void compressed_attention(const CompressedAttention& op) { run(ops::CompressedAttention{op}); }
   void choose_tokens(const TokenChoice& op) { run(ops::ChooseTokens{op}); }

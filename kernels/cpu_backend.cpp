@@ -31,6 +31,7 @@ struct OnCpu {
 
   void operator()(const ops::RmsNorm& op) const { rms_norm(op.y, op.x, op.weight, op.eps, op.offset); }
   void operator()(const ops::RmsNormPlain& op) const { rms_norm_plain(op.y, op.x, op.group, op.eps); }
+  void operator()(const ops::LayerNorm& op) const { layer_norm(op.y, op.x, op.weight, op.bias, op.group, op.eps); }
   void operator()(const ops::L2Norm& op) const { l2_norm(op.y, op.x); }
   void operator()(const ops::SumNorm& op) const { sum_norm(op.y, op.x, op.eps); }
   void operator()(const ops::Softmax& op) const { softmax(op.y, op.x, op.temperature); }
@@ -66,6 +67,7 @@ struct OnCpu {
     op.chunk_size == 0 ? gated_delta_rule_step(op.memory) : gated_delta_rule_chunk(op.memory, op.chunk_size);
   }
   void operator()(const ops::SelectiveScan& op) const { selective_scan(op.memory); }
+  void operator()(const ops::Wkv& op) const { wkv(op.memory); }
   void operator()(const ops::SoftmaxAttention& op) const {
     op.chunk_size == 0 ? softmax_attention_step(op.memory) : softmax_attention_chunk(op.memory, op.chunk_size);
   }

@@ -20,6 +20,7 @@
 #include "kernels/ops/sparse_state.h"
 #include "kernels/ops/state_analysis.h"
 #include "kernels/ops/token_choice.h"
+#include "kernels/ops/wkv.h"
 #include "kernels/workspace.h"
 
 namespace statescope {
@@ -63,6 +64,13 @@ struct RmsNormPlain {
   static constexpr std::string_view name = "rms_norm_plain";
   Tensor y;
   ConstTensor x;
+  std::int64_t group;
+  float eps;
+};
+struct LayerNorm {
+  static constexpr std::string_view name = "layer_norm";
+  Tensor y;
+  ConstTensor x, weight, bias;
   std::int64_t group;
   float eps;
 };
@@ -180,7 +188,7 @@ struct RowSparse {
   bool skip_decay;
 };
 
-// convolution.h, decayed_outer_product.h, gated_delta_rule.h, selective_scan.h, softmax_attention.h, compressed_attention.h, token_choice.h
+// convolution.h, decayed_outer_product.h, gated_delta_rule.h, selective_scan.h, wkv.h, softmax_attention.h, compressed_attention.h, token_choice.h
 
 /// At least one, all over the same segments.
 struct ShortConvolutions {
@@ -200,6 +208,10 @@ struct GatedDeltaRule {
 struct SelectiveScan {
   static constexpr std::string_view name = "selective_scan";
   const statescope::SelectiveScan& memory;
+};
+struct Wkv {
+  static constexpr std::string_view name = "wkv";
+  const statescope::Wkv& memory;
 };
 struct SoftmaxAttention {
   static constexpr std::string_view name = "softmax_attention";
@@ -349,11 +361,11 @@ struct GatedRmsNorm {
 }  // namespace ops
 
 using Operation =
-    std::variant<ops::Fill, ops::Copy, ops::GatherRows, ops::ScatterAddRows, ops::RmsNorm, ops::RmsNormPlain, ops::L2Norm, ops::SumNorm,
+    std::variant<ops::Fill, ops::Copy, ops::GatherRows, ops::ScatterAddRows, ops::RmsNorm, ops::RmsNormPlain, ops::LayerNorm, ops::L2Norm, ops::SumNorm,
                  ops::Softmax, ops::Activate, ops::Gate, ops::Add, ops::ScaleHeads, ops::DivideHeads, ops::LogSigmoidDecay,
                  ops::GatedDeltaDecay, ops::SoftplusClamp, ops::OneMinusExp, ops::Rope, ops::Embed, ops::Linear, ops::TopK,
                  ops::Renormalise, ops::RowSparse, ops::ShortConvolutions, ops::DecayedOuterProduct, ops::GatedDeltaRule,
-                 ops::SelectiveScan, ops::SoftmaxAttention, ops::CompressedAttention, ops::ChooseTokens, ops::NextTokenNll,
+                 ops::SelectiveScan, ops::Wkv, ops::SoftmaxAttention, ops::CompressedAttention, ops::ChooseTokens, ops::NextTokenNll,
                  ops::TotalVariation, ops::RowNorms, ops::RowCosine, ops::SingularValues, ops::SparseState, ops::LinearTogether,
                  ops::AddLinear, ops::Project, ops::ProjectOne, ops::SwiGlu, ops::ForgetGatedOuterProduct, ops::UnitDeltaRule,
                  ops::LowRankDecay, ops::SumPair, ops::SoftmaxPair, ops::AddRmsNorm, ops::GatedRmsNorm>;

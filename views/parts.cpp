@@ -24,6 +24,7 @@ namespace {
                                                    QT_TRANSLATE_NOOP("Engine", "decayed outer product"),
                                                    QT_TRANSLATE_NOOP("Engine", "gated delta rule"),
                                                    QT_TRANSLATE_NOOP("Engine", "selective scan"),
+                                                   QT_TRANSLATE_NOOP("Engine", "WKV"),
                                                    QT_TRANSLATE_NOOP("Engine", "softmax attention"),
                                                    QT_TRANSLATE_NOOP("Engine", "short convolution"),
                                                    QT_TRANSLATE_NOOP("Engine", "no memory"),

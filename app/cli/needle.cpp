@@ -60,7 +60,8 @@ int needle_command(const NeedleArguments& arguments) {
   MemoryTracer tracer(checkpoint, arguments.device.threads);
   for (std::int64_t layer = 0; layer < model->layers(); ++layer) {
     const std::vector<float> residual = reading.run().residual(layer, 0, info.prompt_length);
-    add_layer(report, tracer.trace(layer, residual, info.prompt_length), events);
+    const std::vector<float> companion = reading.run().companion(layer, 0, info.prompt_length);
+    add_layer(report, tracer.trace(layer, residual, info.prompt_length, nullptr, {}, companion), events);
   }
   report.verdict = verdict(report.fates);
   print_report(needle_text(report, static_cast<std::size_t>(arguments.heads), events), {&json_file, &page});

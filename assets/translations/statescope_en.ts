@@ -590,6 +590,10 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
+        <source>WKV</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>softmax attention</source>
         <translation type="unfinished"></translation>
     </message>

@@ -19,7 +19,7 @@ AttentionRows empty_rows(const AttentionPart& part) {
 class Sweep {
  public:
   Sweep(std::int64_t K, std::int64_t rows)
-      : K_(K), rows_(rows), begin_(rows), end_(rows), rho_(size(K * rows)), least_(size(rows)), c_(size(rows)) {}
+      : K_(K), rows_(rows), begin_(rows), end_(rows), rho_(size(K * rows)), least_(size(rows)), c_(size(rows)), along_(size(rows)) {}
 
   std::int64_t begin() const { return begin_; }
   std::int64_t end() const { return end_; }
@@ -31,18 +31,16 @@ class Sweep {
     least_[size(row)] = 1e-20 * largest(row);
   }
 
-  /// c = β ρ·k of each row; then ρ ← α (ρ − c k) under the delta rule, else α ρ.
-  const double* pass(const float* k, double beta, const double* alpha, bool delta) {
-    std::fill(c_.begin() + begin_, c_.begin() + end_, 0.0);
-    for (std::int64_t r = 0; r < K_; ++r) {
-      const double* x = rho(r);
-      for (std::int64_t i = begin_; i < end_; ++i) c_[size(i)] += x[i] * k[r];
-    }
+  /// c = β ρ·k of each row; then ρ ← α (ρ − c k) under the delta rule, else α ρ; with two keys p and e then ρ ← ρ − x p, x = ρ·e before it.
+  const double* pass(const float* k, double beta, const double* alpha, bool delta, const float* erase_key, const float* erase_along) {
+    product(c_, k);
+    if (erase_key) product(along_, erase_along);
     for (std::int64_t i = begin_; i < end_; ++i) c_[size(i)] *= beta;
     for (std::int64_t r = 0; r < K_; ++r) {
       double* x = rho(r);
       const double erased = delta ? k[r] : 0;
       for (std::int64_t i = begin_; i < end_; ++i) x[i] = alpha[r] * (x[i] - erased * c_[size(i)]);
+      for (std::int64_t i = begin_; erase_key && i < end_; ++i) x[i] -= along_[size(i)] * erase_key[r];
     }
     return c_.data();
   }
@@ -52,6 +50,14 @@ class Sweep {
   }
 
  private:
+  /// y = ρ·k of each row
+  void product(std::vector<double>& y, const float* k) {
+    std::fill(y.begin() + begin_, y.begin() + end_, 0.0);
+    for (std::int64_t r = 0; r < K_; ++r) {
+      const double* x = rho(r);
+      for (std::int64_t i = begin_; i < end_; ++i) y[size(i)] += x[i] * k[r];
+    }
+  }
   static std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
   double* rho(std::int64_t r) { return rho_.data() + r * rows_; }
   double largest(std::int64_t row) {
@@ -61,7 +67,7 @@ class Sweep {
   }
 
   std::int64_t K_, rows_, begin_, end_;
-  std::vector<double> rho_, least_, c_;
+  std::vector<double> rho_, least_, c_, along_;
 };
 
 double product(const float* a, const float* b, std::int64_t d) {
@@ -171,13 +177,16 @@ AttentionRows memory_attention(const MemoryTrace& trace, std::int64_t slot, std:
     if (done && j % 256 == 0) done(1 - static_cast<double>(j) / static_cast<double>(last));
     const std::int64_t token = visits.token[static_cast<std::size_t>(j)], at = j * trace.H + head;
     while (next >= 0 && part.token(next) > token) --next;
-    if (next >= 0 && part.token(next) == token && visits.reading(token) == j) sweep.set_out(next, visits.q.data() + at * K);
+    const bool reads_here = next >= 0 && part.token(next) == token && visits.reading(token) == j;
+    if (reads_here && !trace.reads_first) sweep.set_out(next, visits.q.data() + at * K);
     for (std::int64_t r = 0; r < (trace.decay_width == 0 ? 0 : K); ++r) {
       const std::int64_t channel = at * trace.decay_width + (trace.decay_width == 1 ? 0 : r);
       alpha[static_cast<std::size_t>(r)] = std::exp(static_cast<double>(visits.log_decay[static_cast<std::size_t>(channel)]));
     }
+    const auto of_two_keys = [&](const std::vector<float>& rows_) { return rows_.empty() ? nullptr : rows_.data() + at * K; };
     const double beta = delta ? visits.beta[static_cast<std::size_t>(at)] : 1;
-    const double* c = sweep.pass(visits.k.data() + at * K, beta, alpha.data(), delta);
+    const double* c =
+        sweep.pass(visits.k.data() + at * K, beta, alpha.data(), delta, of_two_keys(visits.erase_key), of_two_keys(visits.erase_along));
     // What an intervention wrote passed no gate.
     const double gate = value_gate.empty() || visits.is_edit(j) ? 1 : value_gate[static_cast<std::size_t>(token)];
     for (std::int64_t row = sweep.begin(); row < sweep.end(); ++row) {
@@ -186,6 +195,7 @@ AttentionRows memory_attention(const MemoryTrace& trace, std::int64_t slot, std:
       else
         result.before[static_cast<std::size_t>(row)] += std::abs(gate * c[row]);
     }
+    if (reads_here && trace.reads_first) sweep.set_out(next, visits.q.data() + at * K);
     if (j % kVisits != 0) continue;
     sweep.leave_decayed();
     if (next < 0 && sweep.begin() == sweep.end()) break;

@@ -40,7 +40,7 @@ std::size_t bytes_of(const MemoryTrace& trace) {
   std::size_t numbers = 0;
   for (const SlotVisits& slot : trace.slots)
     numbers += slot.token.size() + slot.q.size() + slot.k.size() + slot.v.size() + slot.log_decay.size() + slot.beta.size() +
-               slot.dt.size() + slot.o.size();
+               slot.dt.size() + slot.erase_key.size() + slot.erase_along.size() + slot.o.size();
   return numbers * sizeof(float);
 }
 
@@ -84,9 +84,10 @@ Evidence::LayerEvidence& Evidence::evidence_of(std::int64_t layer) {
   }
   const std::vector<float> entered = residual(layer, 0, tokens());
   if (!tracer_) tracer_ = std::make_unique<MemoryTracer>(model_->checkpoint_ptr());
+  const std::vector<float> beside = companion(layer);
   LayerEvidence evidence;
   Listener listener(evidence.channels);
-  evidence.traces = tracer_->trace(layer, entered, info_->prompt_length, &listener, course(layer));
+  evidence.traces = tracer_->trace(layer, entered, info_->prompt_length, &listener, course(layer), beside);
   for (const MemoryTrace& trace : evidence.traces) evidence.bytes += bytes_of(trace);
   for (const auto& [name, rows] : evidence.channels) evidence.bytes += rows.values.size() * sizeof(float);
   make_room(evidence.bytes);
@@ -112,6 +113,11 @@ const ChannelRows* Evidence::channel(std::int64_t layer, const std::string& name
 std::vector<float> Evidence::residual(std::int64_t layer, std::int64_t from, std::int64_t to) {
   const std::lock_guard lock(*mutex_);
   return reading_->run().residual(layer, from, to);
+}
+
+std::vector<float> Evidence::companion(std::int64_t layer) {
+  const std::lock_guard lock(*mutex_);
+  return reading_->run().companion(layer, 0, tokens());
 }
 
 std::vector<Stretch> Evidence::course(std::int64_t layer) {

@@ -76,6 +76,7 @@ class Evidence {
     std::uint64_t used = 0;
   };
   LayerEvidence& evidence_of(std::int64_t layer);
+  std::vector<float> companion(std::int64_t layer);
   Run& left() const;
   void make_room(std::size_t bytes);
 

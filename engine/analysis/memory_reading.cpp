@@ -11,6 +11,7 @@ namespace {
 /// One visit of a slot as one head sees it.
 struct Visit {
   const float *q, *k, *v, *log_decay;
+  const float *erase_key, *erase_along;  // of two keys
   double beta;
   std::int64_t index;  // among the slot's visits
 };
@@ -33,6 +34,8 @@ class Visits {
             slot_.k.data() + row * trace_.K,
             slot_.v.data() + row * trace_.V,
             slot_.log_decay.data() + row * trace_.decay_width,
+            slot_.erase_key.data() + (slot_.erase_key.empty() ? 0 : row * trace_.K),
+            slot_.erase_along.data() + (slot_.erase_along.empty() ? 0 : row * trace_.K),
             delta ? slot_.beta[static_cast<std::size_t>(row)] : 1.0,
             j};
   }
@@ -74,26 +77,43 @@ class State {
       for (std::int64_t c = 0; c < trace_.V; ++c) row(r)[c] *= trace_.of_cells() ? a * visits_.decay_of_cell(visit, r, c) : a;
     }
   }
-  /// k S
-  std::vector<double> predict(const Visit& visit) const {
+  /// key S
+  std::vector<double> read(const float* key) const {
     std::vector<double> prediction(static_cast<std::size_t>(trace_.V));
     for (std::int64_t r = 0; r < trace_.K; ++r) {
-      for (std::int64_t c = 0; c < trace_.V; ++c) prediction[static_cast<std::size_t>(c)] += visit.k[r] * row(r)[c];
+      for (std::int64_t c = 0; c < trace_.V; ++c) prediction[static_cast<std::size_t>(c)] += key[r] * row(r)[c];
     }
     return prediction;
   }
-  /// S += factor kᵀ x
+  /// S += factor keyᵀ x
   template <class Number>
-  void add(const Visit& visit, double factor, const Number* x) {
+  void add(const float* key, double factor, const Number* x) {
     for (std::int64_t r = 0; r < trace_.K; ++r) {
-      for (std::int64_t c = 0; c < trace_.V; ++c) row(r)[c] += factor * visit.k[r] * static_cast<double>(x[c]);
+      for (std::int64_t c = 0; c < trace_.V; ++c) row(r)[c] += factor * key[r] * static_cast<double>(x[c]);
     }
   }
   /// One visit of the memory, which writes `value` [V].
   void advance(const Visit& visit, const float* value) {
+    leave(visit);
+    add(visit.k, visit.beta, value);
+  }
+  /// What the visit leaves of S before it writes. Returns ‖S‖_F once it has decayed.
+  double leave(const Visit& visit) {
+    const bool two_keys = trace_.rule == MemoryRule::two_keys;
+    const std::vector<double> taken = two_keys ? read(visit.erase_key) : std::vector<double>();
     decay(visit);
-    if (trace_.rule == MemoryRule::delta) add(visit, -visit.beta, predict(visit).data());
-    add(visit, visit.beta, value);
+    const double decayed = size();
+    if (two_keys) add(visit.erase_along, -1, taken.data());
+    if (trace_.rule == MemoryRule::delta) add(visit.k, -visit.beta, read(visit.k).data());
+    return decayed;
+  }
+  /// S ← Mᵀ S, M what `leave` multiplies with from the left; `c` = β k S.
+  void go_back(const Visit& visit, const std::vector<double>& c) {
+    const bool two_keys = trace_.rule == MemoryRule::two_keys;
+    const std::vector<double> along = two_keys ? read(visit.erase_along) : std::vector<double>();
+    if (trace_.rule == MemoryRule::delta) add(visit.k, -1, c.data());
+    decay(visit);
+    if (two_keys) add(visit.erase_key, -1, along.data());
   }
   State times(double factor) const {
     State result = *this;
@@ -147,11 +167,14 @@ Contributions contributions_of(const MemoryTrace& trace, const Visits& visits, s
     // c_j = β_j ρ·k_j
     const double c = visit.beta * dot(p.data(), visit.k, K);
     result.coefficient[static_cast<std::size_t>(j)] = c;
-    // ρ ← α_j (ρ − c_j k_j) under the delta rule, else α_j ρ
+    // ρ ← α_j (ρ − c_j k_j) under the delta rule, α_j ρ − (ρ·e_j) p_j with two keys, else α_j ρ
+    const bool two_keys = trace.rule == MemoryRule::two_keys;
+    const double along = two_keys ? dot(p.data(), visit.erase_along, K) : 0;
     for (std::int64_t r = 0; r < K; ++r) {
       double& x = p[static_cast<std::size_t>(r)];
       if (trace.rule == MemoryRule::delta) x -= c * visit.k[r];
       x *= visits.decay(visit, r);
+      if (two_keys) x -= along * visit.erase_key[r];
     }
   }
   return result;
@@ -174,7 +197,13 @@ Contributions row_provenance(const MemoryTrace& trace, std::int64_t slot, std::i
 Contributions implicit_attention(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token) {
   const Visits visits(trace, slot, head);
   const std::int64_t j = visits.reading(token);
-  return j < 0 ? Contributions{} : contributions_of(trace, visits, j + 1, {visits[j].q, static_cast<std::size_t>(trace.K)});
+  if (j < 0) return {};
+  Contributions read = contributions_of(trace, visits, trace.reads_first ? j : j + 1, {visits[j].q, static_cast<std::size_t>(trace.K)});
+  if (trace.reads_first) {
+    read.token.push_back(visits.token(j));
+    read.coefficient.push_back(0);
+  }
+  return read;
 }
 
 std::vector<double> cell_provenance(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t row, std::int64_t column,
@@ -219,7 +248,7 @@ Interference interference(const MemoryTrace& trace, std::int64_t slot, std::int6
   for (std::int64_t j = n - 1; j >= behind; --j) {
     const Visit visit = visits[j];
     // X_j = β kᵀv:   RᵀX_j = c v with c = β k R
-    std::vector<double> c = R.predict(visit);
+    std::vector<double> c = R.read(visit.k);
     for (double& x : c) x *= visit.beta;
     if (trace.of_cells()) {
       // of every channel: what was added to it alone
@@ -235,9 +264,8 @@ Interference interference(const MemoryTrace& trace, std::int64_t slot, std::int6
     }
     result.token.push_back(visits.token(j));
     result.added.push_back(norm_of(c.data(), trace.V) * norm_of(visit.v, trace.V));
-    // R ← α (I − β kᵀk) R under the delta rule, else α R
-    if (trace.rule == MemoryRule::delta) R.add(visit, -1, c.data());
-    R.decay(visit);
+    // R ← α (I − β kᵀk) R under the delta rule, (α − pᵀe) R with two keys, else α R
+    R.go_back(visit, c);
   }
   std::reverse(result.token.begin(), result.token.end());
   std::reverse(result.added.begin(), result.added.end());
@@ -259,11 +287,9 @@ Survival survival(const MemoryTrace& trace, std::int64_t slot, std::int64_t head
   for (std::int64_t j = visits.until(begin - 1); j < visits.count(); ++j) {
     const Visit visit = visits[j];
     const double before = C.size();
-    C.decay(visit);
-    const double decayed = C.size();
-    if (trace.rule == MemoryRule::delta) C.add(visit, -visit.beta, C.predict(visit).data());
+    const double decayed = C.leave(visit);
     const double erased = C.size();
-    if (visits.token(j) < end) C.add(visit, visit.beta, visit.v);
+    if (visits.token(j) < end) C.add(visit.k, visit.beta, visit.v);
     const double kept = C.size(), given_back = std::clamp(erased - decayed, 0.0, before - decayed);
     if (result.token.empty() || result.token.back() != visits.token(j)) {
       result.token.push_back(visits.token(j));
@@ -353,10 +379,10 @@ std::vector<DeltaStep> delta_steps(const MemoryTrace& trace, std::int64_t slot, 
     if (tell && j % 64 == 0) tell(static_cast<double>(j) / static_cast<double>(visits.count()));
     const Visit visit = visits[j];
     S.decay(visit);
-    const std::vector<double> prediction = S.predict(visit);
+    const std::vector<double> prediction = S.read(visit.k);
     std::vector<double> error(prediction.size());
     for (std::size_t c = 0; c < error.size(); ++c) error[c] = visit.v[c] - prediction[c];
-    S.add(visit, visit.beta, error.data());
+    S.add(visit.k, visit.beta, error.data());
 
     DeltaStep step;
     const double k = norm_of(visit.k, trace.K);

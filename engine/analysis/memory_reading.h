@@ -19,7 +19,7 @@ struct Contributions {
 
 /// The sweep backwards from the last visit not after `token` (spec §12.8), for any row vector ρ [K]: with ρ = q it is the implicit
 /// attention, with ρ = e_r the provenance of row r. Outer product: c_j = ρ·k_j, ρ ← α_j ρ; delta rule: c_j = β_j ρ·k_j, ρ ← α_j (ρ − c_j
-/// k_j). Throws std::invalid_argument for a memory whose columns or cells decay.
+/// k_j); two keys: c_j = ρ·k_j, ρ ← α_j ρ − (ρ·e_j) p_j. Throws std::invalid_argument for a memory whose columns or cells decay.
 Contributions contributions(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token, std::span<const float> rho);
 
 /// Of row `row` of a slot's state after `token`.
@@ -44,8 +44,8 @@ struct Survival {
   std::vector<std::int32_t> token;  // [n], those that came to the slot from the first of [begin, end) on, ascending
   std::vector<double> kept;         // [n] ‖C‖_F after all visits of the token
   std::vector<double> decayed;      // [n] ‖C‖_F − ‖α C‖_F: taken by decay
-  std::vector<double> erased;  // [n] ‖α C‖_F − ‖(I − β kᵀk) α C‖_F: taken by the delta rule; below 0 where it reflects (β‖k‖² > 2) by more
-                               // than the decay took, of which what it gives back is taken off
+  std::vector<double> erased;  // [n] ‖α C‖_F − ‖(I − β kᵀk) α C‖_F, of two keys ‖α C‖_F − ‖α C − eᵀ (p C)‖_F: taken by the rule; below 0
+                               // where it reflects (β‖k‖² > 2) by more than the decay took, of which what it gives back is taken off
   std::vector<double> written;  // [n] what the token added to ‖C‖_F: 0 outside of [begin, end)
 };
 Survival survival(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t begin, std::int64_t end);

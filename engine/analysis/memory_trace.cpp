@@ -105,6 +105,19 @@ void append_visits(MemoryTrace& trace, const SelectiveScan& op) {
   }
 }
 
+/// The same of a memory with two keys.
+void append_visits(MemoryTrace& trace, const Wkv& op) {
+  trace.reads_first = op.reads_first;
+  append_visits(trace, op, {});
+  for (std::int64_t s = 0; op.erase_key && s < op.segments.count(); ++s) {
+    SlotVisits& visits = trace.slots[static_cast<std::size_t>(op.segments.slot_of(s))];
+    const std::int64_t first = op.segments.cu_seqlens[static_cast<std::size_t>(s)];
+    const std::int64_t n = op.segments.cu_seqlens[static_cast<std::size_t>(s + 1)] - first;
+    append_heads(visits.erase_key, op.erase_key, first, n, trace.H);
+    append_heads(visits.erase_along, op.erase_along, first, n, trace.H);
+  }
+}
+
 /// Slot by slot the tokens [from, to) of its last visits; a slot that is not routed to is visited by all.
 void name_tokens(MemoryTrace& trace, const MixerLayout& layout, Selection& selection, std::int64_t from, std::int64_t to) {
   const std::int64_t first_partition = layout.has_shared_slot ? 1 : 0;
@@ -136,6 +149,9 @@ void append_edit(MemoryTrace& trace, SlotVisits& visits, std::int64_t token) {
   append(visits.log_decay, trace.decay_width, 0);
   if (trace.of_cells()) append(visits.dt, trace.V, 0);
   if (trace.rule == MemoryRule::delta) append(visits.beta, 1, 1);
+  if (trace.rule != MemoryRule::two_keys) return;
+  append(visits.erase_key, trace.K, 0);
+  append(visits.erase_along, trace.K, 0);
 }
 
 /// S ← factor · S, where the address says: α = factor.
@@ -236,6 +252,9 @@ class MemoryTracer::Backend final : public statescope::Backend {
         append_visits(*trace, delta->memory, delta->memory.beta);
     } else if (const auto* scan = std::get_if<ops::SelectiveScan>(&operation)) {
       if (MemoryTrace* trace = kept_of(scan->memory, MemoryRule::outer_product, DecayAxis::rows)) append_visits(*trace, scan->memory);
+    } else if (const auto* wkv = std::get_if<ops::Wkv>(&operation)) {
+      const MemoryRule rule = wkv->memory.erase_key ? MemoryRule::two_keys : MemoryRule::outer_product;
+      if (MemoryTrace* trace = kept_of(wkv->memory, rule, DecayAxis::rows)) append_visits(*trace, wkv->memory);
     }
   }
 
@@ -265,7 +284,7 @@ MemoryTracer::MemoryTracer(std::shared_ptr<const Checkpoint> checkpoint, int thr
 MemoryTracer::~MemoryTracer() = default;
 
 std::vector<MemoryTrace> MemoryTracer::trace(std::int64_t layer, std::span<const float> residual, std::int64_t prompt_length,
-                                             ChannelSink* channels, std::span<const Stretch> course) {
+                                             ChannelSink* channels, std::span<const Stretch> course, std::span<const float> companion) {
   const std::int64_t D = model_->hidden(), T = static_cast<std::int64_t>(residual.size()) / D;
   const MixerLayout& layout = model_->layout(layer);
   const Stretch whole{.to = T, .rules = {}, .edits = {}, .kept = {}, .k = {}, .v = {}};
@@ -277,7 +296,14 @@ std::vector<MemoryTrace> MemoryTracer::trace(std::int64_t layer, std::span<const
     Selection selection(from, channels);
     rules[static_cast<std::size_t>(layer)] = stretch.rules;
     const ConstTensor entered(residual.data() + from * D, DType::f32, {stretch.to - from, D});
-    model_->replay(layer, state, entered, from, {.prompt_length = prompt_length, .rules = rules}, &selection);
+    ForwardOptions options{.prompt_length = prompt_length, .rules = rules};
+    Buffer beside;
+    if (model_->reads_companion(layer)) {
+      beside = backend_->allocate(static_cast<std::size_t>(entered.shape.size()) * sizeof(float));
+      options.companion = Tensor(beside.get(), DType::f32, entered.shape);
+      backend_->upload(options.companion, ConstTensor(companion.data() + from * D, DType::f32, entered.shape));
+    }
+    model_->replay(layer, state, entered, from, options, &selection);
     for (auto& [memory, trace] : backend_->kept) {
       trace.steps = layout.steps;
       name_tokens(trace, layout, selection, from, stretch.to);

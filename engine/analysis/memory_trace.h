@@ -15,6 +15,7 @@ namespace statescope {
 enum class MemoryRule {
   outer_product,  // S ← diag(α) S + kᵀ v, of a selective scan α ⊙ S + kᵀ v     (GLA eq. 3; SSE eq. 9; spec §17.1)
   delta,          // S̄ = α S;  S ← S̄ + kᵀ β (v − k S̄)                   (Gated DeltaNet eq. 10)
+  two_keys,       // S ← α S − eᵀ (p S) + kᵀ v                           (RWKV-7, spec §17.10)
 };
 
 /// The tokens that visited a slot, in their order: those that the routing sent there, for a shared slot all; where a token takes several
@@ -28,8 +29,10 @@ struct SlotVisits {
   std::vector<float> v;             // [n, H, V]
   std::vector<float> log_decay;     // [n, H, decay_width]
   std::vector<float> beta;          // [n, H]; delta rule alone
+  std::vector<float> erase_key;     // [n, H, K]; two keys alone: p
+  std::vector<float> erase_along;   // [n, H, K]; the same: e
   std::vector<float> dt;            // [n, H, V]; selective scan alone: Δ, as the decays have it
-  std::vector<float> o;             // [n, H, V]: what the token read here, q S
+  std::vector<float> o;             // [n, H, V]: what the token read here, q S; where it reads first, of the S before it
   std::vector<std::int64_t> edits;  // which of the n are interventions, ascending
 
   std::int64_t count() const { return static_cast<std::int64_t>(token.size()); }
@@ -45,6 +48,7 @@ struct MemoryTrace {
   MemoryRule rule = MemoryRule::outer_product;
   DecayAxis decay_axis = DecayAxis::rows;
   std::int64_t H = 0, K = 0, V = 0;
+  bool reads_first = false;      // before the token's own decay and write (RWKV-6)
   std::int64_t steps = 1;        // visits of one token, one after the other (Gated DeltaProduct)
   std::int64_t decay_width = 0;  // 0: no decay, 1: one number a head, else one a row (or column, see decay_axis)
   std::vector<float> rates;      // [H, K, V]: A of a selective scan, whose cells each have a decay of their own; else empty
@@ -76,10 +80,11 @@ class MemoryTracer {
 
   /// Of every matrix memory of the layer, in the order in which they are computed (most have one, GSA and normalised linear attention two,
   /// softmax none), from the start of the sequence. `residual` [T, D]: what entered the block. `channels` hears what the mixer computes on
-  /// the way, in host memory. `course`: Run::course of the T tokens, where the run is a branch; empty: nothing was changed. Throws
-  /// std::bad_alloc.
+  /// the way, in host memory. `course`: Run::course of the T tokens, where the run is a branch; empty: nothing was changed. `companion` [T,
+  /// D]: what went beside the stream, where the layer reads it. Throws std::bad_alloc.
   std::vector<MemoryTrace> trace(std::int64_t layer, std::span<const float> residual, std::int64_t prompt_length,
-                                 ChannelSink* channels = nullptr, std::span<const Stretch> course = {});
+                                 ChannelSink* channels = nullptr, std::span<const Stretch> course = {},
+                                 std::span<const float> companion = {});
 
  private:
   class Backend;

@@ -56,7 +56,7 @@ class SlotReplay {
   /// ‖change‖
   double visit(std::int64_t i) {
     double squares = 0;
-    for (std::int64_t h = 0; h < trace_.H; ++h) squares += trace_.rule == MemoryRule::delta ? delta(i, h) : outer_product(i, h);
+    for (std::int64_t h = 0; h < trace_.H; ++h) squares += trace_.rule == MemoryRule::outer_product ? outer_product(i, h) : delta(i, h);
     return std::sqrt(squares);
   }
 
@@ -80,24 +80,27 @@ class SlotReplay {
     return squares;
   }
 
-  /// S̄ = α S;  S ← S̄ + kᵀ β (v − k S̄); returns ‖change‖².
+  /// S̄ = α S;  S ← S̄ + kᵀ β (v − k S̄); with two keys S ← S̄ − eᵀ (p S) + kᵀ v. Returns ‖change‖².
   double delta(std::int64_t i, std::int64_t h) {
     const std::int64_t K = trace_.K, V = trace_.V;
     const float *k = row_of(visits_.k, i, h, K), *v = row_of(visits_.v, i, h, V);
-    const float beta = visits_.beta[static_cast<std::size_t>(i * trace_.H + h)];
+    const bool two_keys = trace_.rule == MemoryRule::two_keys;
+    const float* const p = two_keys ? row_of(visits_.erase_key, i, h, K) : nullptr;
+    const float* const e = two_keys ? row_of(visits_.erase_along, i, h, K) : nullptr;
+    const float beta = two_keys ? 1 : visits_.beta[static_cast<std::size_t>(i * trace_.H + h)];
     std::fill(read_.begin(), read_.end(), 0.0F);
     for (std::int64_t r = 0; r < K; ++r) {
       const float* row = state_.data() + (h * K + r) * V;
-      const float weight = k[r] * decay(i, h, r);
+      const float weight = two_keys ? p[r] : k[r] * decay(i, h, r);
       for (std::int64_t c = 0; c < V; ++c) read_[static_cast<std::size_t>(c)] += weight * row[c];
     }
     double squares = 0;
     for (std::int64_t r = 0; r < K; ++r) {
       float* row = state_.data() + (h * K + r) * V;
-      const float alpha = decay(i, h, r), write = beta * k[r];
+      const float alpha = decay(i, h, r), write = beta * k[r], along = two_keys ? e[r] : write;
       float change = 0;
       for (std::int64_t c = 0; c < V; ++c) {
-        const float next = alpha * row[c] + write * (v[c] - read_[static_cast<std::size_t>(c)]);
+        const float next = alpha * row[c] + write * v[c] - along * read_[static_cast<std::size_t>(c)];
         change += (next - row[c]) * (next - row[c]);
         row[c] = next;
       }

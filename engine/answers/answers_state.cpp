@@ -30,6 +30,7 @@ std::int64_t heads_of(std::int64_t layer, Evidence& evidence) {
 /// One visit's numbers of one head.
 struct HeadVisit {
   const float *k, *v, *log_decay;
+  const float *erase_key, *erase_along;  // of two keys, or null
   double beta;
 
   HeadVisit(const MemoryTrace& trace, std::int64_t slot, std::int64_t head_, std::int64_t j)
@@ -38,6 +39,9 @@ struct HeadVisit {
     k = visits.k.data() + at * trace.K;
     v = visits.v.data() + at * trace.V;
     log_decay = visits.log_decay.data() + at * trace.decay_width;
+    const bool two_keys = trace.rule == MemoryRule::two_keys;
+    erase_key = two_keys ? visits.erase_key.data() + at * trace.K : nullptr;
+    erase_along = two_keys ? visits.erase_along.data() + at * trace.K : nullptr;
     beta = trace.rule == MemoryRule::delta ? visits.beta[static_cast<std::size_t>(at)] : 1;
   }
   /// α of a cell.
@@ -73,20 +77,23 @@ struct Part {
   }
 };
 
-/// S ← S + (α − 1) S − β kᵀπ + β kᵀv, π = k diag(α) S (of the delta rule; else 0), each part added to the update's.
+/// S ← S + (α − 1) S − β kᵀπ + β kᵀv, π = k diag(α) S (of the delta rule; else 0), each part added to the update's. With two keys − eᵀ(p S)
+/// instead of − β kᵀπ.
 void add_visit(Update& update, std::int64_t slot, const MemoryTrace& trace, const HeadVisit& visit, std::vector<double>& S) {
   const std::int64_t K = trace.K, V = trace.V;
   std::vector<double> prediction(static_cast<std::size_t>(V));
-  for (std::int64_t r = 0; r < K && trace.rule == MemoryRule::delta; ++r) {
-    const double k = visit.k[r] * visit.decay(trace, r, 0);  // the delta rule has no decays of cells
+  for (std::int64_t r = 0; r < K && trace.rule != MemoryRule::outer_product; ++r) {
+    // the delta rule has no decays of cells
+    const double k = visit.erase_key ? double{visit.erase_key[r]} : visit.k[r] * visit.decay(trace, r, 0);
     for (std::int64_t c = 0; c < V; ++c) prediction[static_cast<std::size_t>(c)] += k * S[static_cast<std::size_t>(r * V + c)];
   }
   for (std::int64_t r = 0; r < K; ++r) {
-    const double weight = visit.beta * visit.k[r], of_row = visit.decay(trace, r, 0) - 1;
+    const double weight = visit.beta * visit.k[r], along = visit.erase_along ? double{visit.erase_along[r]} : weight,
+                 of_row = visit.decay(trace, r, 0) - 1;
     for (std::int64_t c = 0; c < V; ++c) {
       const double lost = trace.of_cells() ? visit.decay(trace, r, c) - 1 : of_row;
       double& cell = S[static_cast<std::size_t>(r * V + c)];
-      const double decayed = lost * cell, erased = -weight * prediction[static_cast<std::size_t>(c)], written = weight * visit.v[c];
+      const double decayed = lost * cell, erased = -along * prediction[static_cast<std::size_t>(c)], written = weight * visit.v[c];
       const auto i = static_cast<std::size_t>((slot * K + r) * V + c);
       update.decayed[i] += static_cast<float>(decayed);
       update.erased[i] += static_cast<float>(erased);

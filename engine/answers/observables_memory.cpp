@@ -130,7 +130,7 @@ ObservedGroup observe_writes(const LayerSpan& span, Evidence& evidence) {
 
 ObservedGroup observe_chosen_rows(const LayerSpan& span, Evidence& evidence) {
   const MemoryTrace* trace = evidence.trace(span.layer);
-  if (!trace || trace->rule == MemoryRule::delta) return {};
+  if (!trace || trace->rule != MemoryRule::outer_product) return {};
   const std::int64_t slots = std::ssize(trace->slots), H = trace->H, K = trace->K, topk = chosen_rows(span.layer, evidence);
   Observed frequency(span, {slots, H, K}), variation(span, {slots, H}), loss(span, {slots, H});
   for (std::int64_t slot = 0; slot < slots; ++slot) {

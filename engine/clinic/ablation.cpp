@@ -24,6 +24,10 @@ class Rereading final : public Observer {
         options_{.prompt_length = before.position() + std::ssize(last), .rules = {}},
         hidden_(tensor()) {
     for (std::int64_t l = 0; l < model.layers(); ++l) entering_.push_back(tensor());
+    if (model.has_companion()) {
+      companion_ = tensor();
+      options_.companion = companion_.numbers;
+    }
     before.restore(state);
     model.forward(state, last, options_, hidden_.numbers, this);
     state.position = before.position();
@@ -71,6 +75,7 @@ class Rereading final : public Observer {
   void residual(std::int64_t layer, ConstTensor x) override {
     if (layer < model_.layers()) model_.backend().copy(entering_[static_cast<std::size_t>(layer)].numbers, x);
   }
+  void companion(ConstTensor x) override { model_.backend().copy(companion_.numbers, x); }
   void channel(std::int64_t, std::string_view, ConstTensor) override {}
   bool wants(std::string_view) const override { return false; }  // so that it is worked out as it will be under rules
 
@@ -88,6 +93,7 @@ class Rereading final : public Observer {
   ReadingProgress& progress_;
   ForwardOptions options_;
   Memory hidden_;                 // what leaves the last block
+  Memory companion_;              // of a model that has one
   std::vector<Memory> entering_;  // [layers] the residual stream as it enters each block
   std::optional<Logits> untouched_;
 };

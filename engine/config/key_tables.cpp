@@ -1,7 +1,8 @@
 #include "engine/config/key_tables.h"
 
+#include "engine/config/key_lists.h"
+
 namespace statescope {
-namespace {
 
 using enum KeyUse;
 
@@ -124,6 +125,27 @@ const KeyTable kWellKnown{
     {harmless, "bounds a sliding window, which is refused where there is one", {"max_window_layers"}},
 };
 
+// --------------------------------------------------------------------------- of models that Transformers has (spec §19.1, §19.2)
+
+const KeyTable kHybridModel{{computed, "", {"hidden_size", "num_hidden_layers", "vocab_size", "intermediate_size", "hidden_act"}}};
+const KeyTable kHybridAttention{{computed, "", {"num_attention_heads", "num_key_value_heads", "head_dim", "attention_bias"}}};
+const KeyTable kHybridPositions{{computed,
+                                 "",
+                                 {"rope_parameters", "rope_scaling", "rope_theta", "partial_rotary_factor", "max_position_embeddings",
+                                  "original_max_position_embeddings"}}};
+const KeyTable kNoPositions{{harmless,
+                             "there are no positions",
+                             {"rope_parameters", "rope_scaling", "rope_theta", "partial_rotary_factor", "max_position_embeddings"}}};
+const KeyTable kTimeSteps{
+    {computed, "", {"time_step_limit"}},
+    {harmless,
+     "initialisation and training",
+     {"time_step_rank", "time_step_min", "time_step_max", "time_step_floor", "time_step_scale", "time_step_init_scheme"}},
+    {harmless, "everything is float32 here", {"residual_in_fp32", "mamba_ssm_cache_dtype"}},
+    {harmless, "which kernel does it, not what it does", {"chunk_size", "mamba_chunk_size"}}};
+
+namespace {
+
 // ------------------------------------------------------------------------------- families of flash-linear-attention (spec §2, §3)
 
 const KeyTable kFla{
@@ -213,50 +235,6 @@ const KeyTable kSlaOfGatedDeltaNet{{computed, "", {"gdn_decay"}}};
 const KeyTable kRowSparse{{computed, "", {"topk", "skip_decay"}}};
 const KeyTable kCoupledRowSparse{{computed, "", {"topk"}}, {fixed, "true", {"skip_decay"}}};
 
-// ------------------------------------------------------------------------- Mamba-1, Falcon-Mamba, Jamba (spec §17.1, §17.2, §17.6)
-
-const KeyTable kMamba{{computed,
-                       "",
-                       {"hidden_size", "num_hidden_layers", "vocab_size", "state_size", "expand", "intermediate_size", "time_step_rank",
-                        "conv_kernel", "use_bias", "use_conv_bias", "hidden_act", "layer_norm_epsilon"}},
-                      {harmless, "which kernel does it, not what it does", {"use_mambapy", "use_associative_scan", "use_falcon_mambapy"}},
-                      {harmless, "everything is float32 here", {"residual_in_fp32"}},
-                      {harmless,
-                       "initialisation and training",
-                       {"time_step_scale", "time_step_min", "time_step_max", "time_step_floor", "time_step_init_scheme"}}};
-const KeyTable kMambaOfFla{
-    {computed, "", {"norm_eps", "dt_rank"}},
-    {harmless, "which kernel does it, not what it does", {"fuse_norm", "fuse_cross_entropy", "fuse_linear_cross_entropy"}},
-    {harmless, "initialisation and training", {"dt_scale", "dt_min", "dt_max", "dt_init_scheme", "dt_init_floor"}}};
-const KeyTable kFalconMamba{{computed, "", {"mixer_rms_eps"}}};
-const KeyTable kJamba{
-    {computed, "", {"hidden_size",  "num_hidden_layers",   "vocab_size",          "intermediate_size",   "rms_norm_eps",
-                    "hidden_act",   "attn_layer_period",   "attn_layer_offset",   "expert_layer_period", "expert_layer_offset",
-                    "num_experts",  "num_experts_per_tok", "num_attention_heads", "num_key_value_heads", "mamba_d_state",
-                    "mamba_d_conv", "mamba_expand",        "mamba_dt_rank",       "mamba_conv_bias",     "mamba_proj_bias",
-                    "head_dim"}},
-    {fixed, "true", {"mamba_inner_layernorms"}},
-    {harmless, "which kernel does it, not what it does", {"use_mambapy", "use_associative_scan"}},
-    {harmless, "what a call returns", {"calc_logits_for_entire_prompt"}},
-    {harmless, "no position is told, and nothing is cut off", {"max_position_embeddings"}}};
-
-// -------------------------------------------------------------------------------------------------------- MiniMax (spec §17.5)
-
-const KeyTable kMiniMax{{computed, "", {"num_local_experts", "num_experts_per_tok", "rms_norm_eps"}},
-                        {harmless, "which kernel does it, not what it does", {"block_size"}}};
-const KeyTable kMiniMaxOfTransformers{{computed,
-                                       "",
-                                       {"layer_types", "linear_attn_alpha_factor", "linear_attn_beta_factor", "full_attn_alpha_factor",
-                                        "full_attn_beta_factor", "mlp_alpha_factor", "mlp_beta_factor"}}};
-const KeyTable kMiniMaxReleases{
-    {computed,
-     "",
-     {"attn_type_list", "rotary_dim", "layernorm_linear_attention_alpha", "layernorm_linear_attention_beta",
-      "layernorm_full_attention_alpha", "layernorm_full_attention_beta", "layernorm_mlp_alpha", "layernorm_mlp_beta"}},
-    {fixed, "true", {"postnorm"}},
-    {fixed, "0", {"shared_intermediate_size"}},
-    {harmless, "there is no shared expert", {"shared_moe_mode"}}};
-
 // ------------------------------------------------------------------------------------- Qwen3-Next and Qwen3.5 (spec §8, §19.9)
 
 const KeyTable kQwen{
@@ -302,22 +280,6 @@ const KeyTable kWrapper{{computed, "", {"text_config"}},
 
 // ------------------------------------------------------------------- hybrids and Mamba-2 as Transformers has them (spec §19.2 to §19.10)
 
-const KeyTable kHybridModel{{computed, "", {"hidden_size", "num_hidden_layers", "vocab_size", "intermediate_size", "hidden_act"}}};
-const KeyTable kHybridAttention{{computed, "", {"num_attention_heads", "num_key_value_heads", "head_dim", "attention_bias"}}};
-const KeyTable kHybridPositions{{computed,
-                                 "",
-                                 {"rope_parameters", "rope_scaling", "rope_theta", "partial_rotary_factor", "max_position_embeddings",
-                                  "original_max_position_embeddings"}}};
-const KeyTable kNoPositions{{harmless,
-                             "there are no positions",
-                             {"rope_parameters", "rope_scaling", "rope_theta", "partial_rotary_factor", "max_position_embeddings"}}};
-const KeyTable kTimeSteps{
-    {computed, "", {"time_step_limit"}},
-    {harmless,
-     "initialisation and training",
-     {"time_step_rank", "time_step_min", "time_step_max", "time_step_floor", "time_step_scale", "time_step_init_scheme"}},
-    {harmless, "everything is float32 here", {"residual_in_fp32", "mamba_ssm_cache_dtype"}},
-    {harmless, "which kernel does it, not what it does", {"chunk_size", "mamba_chunk_size"}}};
 const KeyTable kMambaOfHybrid{{computed,
                                "",
                                {"mamba_n_heads", "mamba_d_head", "mamba_expand", "mamba_d_state", "mamba_n_groups", "mamba_d_conv",
@@ -449,60 +411,58 @@ const KeyTable kLinearOfKimi{{computed, "", {"kda_layers", "full_attn_layers", "
 }  // namespace
 
 const std::map<std::string_view, std::vector<const KeyTable*>>& key_tables() {
-  static const std::map<std::string_view, std::vector<const KeyTable*>> all{
-      {"transformer", {&kTransformer, &kFla, &kGeneral, &kWellKnown}},
-      {"moba", {&kMoba, &kFla, &kGeneral, &kWellKnown}},
-      {"nsa", {&kNsa, &kFla, &kGeneral, &kWellKnown}},
-      {"linear_attn", {&kLinearAttention, &kExpanded, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
-      {"retnet", {&kRetNet, &kExpanded, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
-      {"gla", {&kGla, &kExpanded, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
-      {"delta_net", {&kDeltaNet, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
-      {"gated_deltanet", {&kGatedDeltaNet, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
-      {"gated_deltaproduct", {&kGatedDeltaProduct, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
-      {"comba", {&kComba, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
-      {"kda", {&kKda, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
-      {"gsa", {&kGsa, &kExpanded, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
-      {"hgrn2", {&kHgrn2, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
-      {"metala", {&kMetaLa, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
-      {"mom", {&kMom, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
-      {"mamba", {&kMamba, &kMambaOfFla, &kGeneral, &kWellKnown}},
-      {"falcon_mamba", {&kMamba, &kFalconMamba, &kGeneral, &kWellKnown}},
-      {"jamba", {&kJamba, &kGeneral, &kWellKnown}},
-      {"minimax", {&kMiniMaxOfTransformers, &kMiniMax, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
-      {"minimax_text_01", {&kMiniMaxReleases, &kMiniMax, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
-      {"minimax_m1", {&kMiniMaxReleases, &kMiniMax, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
-      {"mamba2", {&kMamba2, &kGeneral, &kWellKnown}},
-      {"sse", {&kSse, &kSseAlone, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
-      {"sse_swa_moba", {&kSseSwaMoba, &kSse, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
-      {"attn", {&kAttn, &kWellKnown}},
-      {"mom.attn", {&kAttnOfMom, &kWellKnown}},
-      {"sse_swa_moba.attn", {&kAttnOfSseSwaMoba, &kAttn, &kWellKnown}},
-      {"attn_pattern", {&kAttnPattern}},
-      {"sla", {&kSla}},
-      {"gated_deltanet.sla", {&kSlaOfGatedDeltaNet, &kSla}},
-      {"row_sparse", {&kRowSparse}},
-      {"gsa.row_sparse", {&kCoupledRowSparse}},
-      {"metala.row_sparse", {&kCoupledRowSparse}},
-      {"qwen3_next", {&kQwenNext, &kQwenExperts, &kQwen, &kGeneral, &kWellKnown}},
-      {"qwen3_5", {&kQwen, &kGeneral, &kWellKnown}},
-      {"qwen3_5_moe", {&kQwenExperts, &kQwen, &kGeneral, &kWellKnown}},
-      {"mamba2_hf", {&kMamba2OfTransformers, &kTimeSteps, &kHybridModel, &kGeneral, &kWellKnown}},
-      {"nemotron_h", {&kNemotronH, &kTimeSteps, &kNoPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
-      {"falcon_h1",
-       {&kFalconH1, &kMambaOfHybrid, &kTimeSteps, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
-      {"granitemoehybrid",
-       {&kGraniteHybrid, &kMambaOfHybrid, &kTimeSteps, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
-      {"bamba", {&kBamba, &kMambaOfHybrid, &kTimeSteps, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
-      {"olmo_hybrid", {&kOlmoHybrid, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
-      {"lfm2", {&kLfm2Dense, &kLfm2, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
-      {"lfm2_moe", {&kLfm2Experts, &kLfm2, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
-      {"kimi_linear", {&kKimiLinear, &kNoPositions, &kHybridModel, &kGeneral, &kWellKnown}},
-      {"kimi_linear.linear_attn_config", {&kLinearOfKimi}},
-      {"deepseek_v3", {&kDeepSeekV3, &kHybridPositions, &kHybridModel, &kGeneral, &kWellKnown}},
-      {"deepseek_v32", {&kDeepSeekV32, &kDeepSeekV3, &kHybridPositions, &kHybridModel, &kGeneral, &kWellKnown}},
-      {"rope", {&kRope}},
-      {"wrapper", {&kWrapper, &kGeneral}},
-  };
+  static const std::map<std::string_view, std::vector<const KeyTable*>> all = [] {
+    std::map<std::string_view, std::vector<const KeyTable*>> rows = recurrent_key_tables();
+    rows.insert({
+        {"transformer", {&kTransformer, &kFla, &kGeneral, &kWellKnown}},
+        {"moba", {&kMoba, &kFla, &kGeneral, &kWellKnown}},
+        {"nsa", {&kNsa, &kFla, &kGeneral, &kWellKnown}},
+        {"linear_attn", {&kLinearAttention, &kExpanded, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
+        {"retnet", {&kRetNet, &kExpanded, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
+        {"gla", {&kGla, &kExpanded, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
+        {"delta_net", {&kDeltaNet, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
+        {"gated_deltanet", {&kGatedDeltaNet, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
+        {"gated_deltaproduct", {&kGatedDeltaProduct, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
+        {"comba", {&kComba, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
+        {"kda", {&kKda, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
+        {"gsa", {&kGsa, &kExpanded, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
+        {"hgrn2", {&kHgrn2, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
+        {"metala", {&kMetaLa, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
+        {"mom", {&kMom, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
+        {"mamba2", {&kMamba2, &kGeneral, &kWellKnown}},
+        {"sse", {&kSse, &kSseAlone, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
+        {"sse_swa_moba", {&kSseSwaMoba, &kSse, &kConvolved, &kFla, &kHybrid, &kGeneral, &kWellKnown}},
+        {"attn", {&kAttn, &kWellKnown}},
+        {"mom.attn", {&kAttnOfMom, &kWellKnown}},
+        {"sse_swa_moba.attn", {&kAttnOfSseSwaMoba, &kAttn, &kWellKnown}},
+        {"attn_pattern", {&kAttnPattern}},
+        {"sla", {&kSla}},
+        {"gated_deltanet.sla", {&kSlaOfGatedDeltaNet, &kSla}},
+        {"row_sparse", {&kRowSparse}},
+        {"gsa.row_sparse", {&kCoupledRowSparse}},
+        {"metala.row_sparse", {&kCoupledRowSparse}},
+        {"qwen3_next", {&kQwenNext, &kQwenExperts, &kQwen, &kGeneral, &kWellKnown}},
+        {"qwen3_5", {&kQwen, &kGeneral, &kWellKnown}},
+        {"qwen3_5_moe", {&kQwenExperts, &kQwen, &kGeneral, &kWellKnown}},
+        {"mamba2_hf", {&kMamba2OfTransformers, &kTimeSteps, &kHybridModel, &kGeneral, &kWellKnown}},
+        {"nemotron_h", {&kNemotronH, &kTimeSteps, &kNoPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
+        {"falcon_h1",
+         {&kFalconH1, &kMambaOfHybrid, &kTimeSteps, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
+        {"granitemoehybrid",
+         {&kGraniteHybrid, &kMambaOfHybrid, &kTimeSteps, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
+        {"bamba", {&kBamba, &kMambaOfHybrid, &kTimeSteps, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
+        {"olmo_hybrid", {&kOlmoHybrid, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
+        {"lfm2", {&kLfm2Dense, &kLfm2, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
+        {"lfm2_moe", {&kLfm2Experts, &kLfm2, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
+        {"kimi_linear", {&kKimiLinear, &kNoPositions, &kHybridModel, &kGeneral, &kWellKnown}},
+        {"kimi_linear.linear_attn_config", {&kLinearOfKimi}},
+        {"deepseek_v3", {&kDeepSeekV3, &kHybridPositions, &kHybridModel, &kGeneral, &kWellKnown}},
+        {"deepseek_v32", {&kDeepSeekV32, &kDeepSeekV3, &kHybridPositions, &kHybridModel, &kGeneral, &kWellKnown}},
+        {"rope", {&kRope}},
+        {"wrapper", {&kWrapper, &kGeneral}},
+    });
+    return rows;
+  }();
   return all;
 }
 

@@ -87,6 +87,14 @@ Conv::Conv(const WeightScope& weights, std::string_view name, std::int64_t chann
   if (with_bias) bias = weights.floats(fmt::format("{}.bias", name), {channels});
 }
 
+Conv token_shift(const WeightScope& weights, std::int64_t channels) {
+  std::vector<float> taps;
+  for (std::int64_t c = 0; c < channels; ++c) taps.insert(taps.end(), {1, -1});
+  Conv shift;
+  shift.weight = {weights.constant(taps).data, DType::f32, {channels, 2}};
+  return shift;
+}
+
 QkvProjection::QkvProjection(const WeightScope& weights, std::int64_t hidden, std::int64_t q_heads_, std::int64_t k_heads_,
                              std::int64_t v_heads_, std::int64_t K_, std::int64_t V_, bool gated)
     : q_heads(q_heads_), k_heads(k_heads_), v_heads(v_heads_), K(K_), V(V_) {
@@ -138,6 +146,11 @@ QkvProjection::Qkv QkvProjection::operator()(Program& p, Value x) const {
           heads(q, q_heads, K),
           heads(k, k_heads, K),
           gate};
+}
+
+Value input_of(Program& p, std::int64_t width) {
+  p[p.x()].axes = {width};
+  return p.x();
 }
 
 Value scaled_input(Program& p, float factor, std::int64_t hidden) {
@@ -224,6 +237,9 @@ Value remember(Program& p, const program::OuterProduct& memory, std::int64_t hea
   return shown_and_remembered(p, memory, heads, V);
 }
 Value remember(Program& p, const program::DeltaRule& memory, std::int64_t heads, std::int64_t V) {
+  return shown_and_remembered(p, memory, heads, V);
+}
+Value remember(Program& p, const program::Wkv& memory, std::int64_t heads, std::int64_t V) {
   return shown_and_remembered(p, memory, heads, V);
 }
 Value remember(Program& p, const program::SparseMemory& memory, std::int64_t heads, std::int64_t V) {

@@ -70,6 +70,8 @@ struct LowRank {
   Value operator()(Program& p, Value x, ValueType numbers = ValueType::rounded) const { return second(p, first(p, x, numbers), numbers); }
 };
 
+/// The layer's input, `width` wide: for a layer that reads parts of it.
+Value input_of(Program& p, std::int64_t width);
 /// factor · x of the layer's input, `hidden` wide
 Value scaled_input(Program& p, float factor, std::int64_t hidden);
 /// x ← factor · x
@@ -91,6 +93,9 @@ struct Conv {
   /// With cache `cache` of the layer; x itself where there is no convolution.
   Value operator()(Program& p, Value x, std::size_t cache) const { return *this ? p.convolution(x, weight, bias, act, cache) : x; }
 };
+
+/// δ_t = x_{t−1} − x_t, x_{−1} = 0, as a convolution of two taps (spec §17.10).
+Conv token_shift(const WeightScope& weights, std::int64_t channels);
 
 /// q, k and v of T tokens as heads: projected from x and, where the model has short convolutions, convolved (caches 0, 1, 2 of its state).
 /// With them the output gate's logits, where the model has such a gate.
@@ -156,6 +161,7 @@ float inverse_sqrt(std::int64_t K);
 /// One memory: shows its operands and returns o [T, heads, V].
 Value remember(Program& p, const program::OuterProduct& memory, std::int64_t heads, std::int64_t V);
 Value remember(Program& p, const program::DeltaRule& memory, std::int64_t heads, std::int64_t V);
+Value remember(Program& p, const program::Wkv& memory, std::int64_t heads, std::int64_t V);
 Value remember(Program& p, const program::SparseMemory& memory, std::int64_t heads, std::int64_t V);
 /// What is written where decay and write are one: w = 1 − α, and log α.
 struct Coupled {

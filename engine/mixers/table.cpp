@@ -15,11 +15,12 @@ namespace {
 constexpr std::string_view kOuterProduct = "decayed outer product";
 constexpr std::string_view kDeltaRule = "gated delta rule";
 constexpr std::string_view kSelectiveScan = "selective scan";
+constexpr std::string_view kWkv = "WKV";
 constexpr std::string_view kAttention = "softmax attention";
 constexpr std::string_view kConvolution = "short convolution";
 
-const std::array<MixerRow, 26>& rows() {
-  static const std::array<MixerRow, 26> table{{
+const std::array<MixerRow, 28>& rows() {
+  static const std::array<MixerRow, 28> table{{
       {"transformer", kAttention, {"q", "k", "v", "moba_selected", "readout"}, make_softmax_attention},
       {"moba", kAttention, {"q", "k", "v", "moba_selected", "output_gate", "readout"}, make_moba},
       {"linear_attn", kOuterProduct, {"q", "k", "v", "readout"}, make_linear_attention},
@@ -45,6 +46,8 @@ const std::array<MixerRow, 26>& rows() {
       {"mamba", kSelectiveScan, {"q", "k", "v", "dt", "output_gate", "readout"}, make_mamba},
       {"mamba2", kOuterProduct, {"q", "k", "v", "log_decay", "dt", "output_gate", "readout"}, make_mamba2},
       {"lightning_attention", kOuterProduct, {"q", "k", "v", "log_decay", "output_gate", "readout"}, make_lightning_attention},
+      {"rwkv6", kWkv, {"q", "k", "v", "log_decay", "output_gate", "readout"}, make_rwkv6},
+      {"rwkv7", kWkv, {"q", "k", "v", "log_decay", "erase_key", "erase_rate", "output_gate", "readout"}, make_rwkv7},
       {"sse",
        kOuterProduct,
        {"q", "k", "v", "log_decay", "beta", "partition_logits", "partition_gate", "partition_selected", "output_gate", "readout"},
@@ -65,7 +68,7 @@ const std::array<MixerRow, 26>& rows() {
   return table;
 }
 
-constexpr std::array<ChannelRow, 28> kChannels{{
+constexpr std::array<ChannelRow, 30> kChannels{{
     {"q", "[heads, K] or [shared | sparse, heads, K]", "1",
      "queries as the memory reads with them, before the factor K^{-1/2}; SSE: before gate and L2 norm (spec §3, §4.3)"},
     {"k", "[heads, K] or [shared | sparse, heads, K]", "1",
@@ -75,6 +78,8 @@ constexpr std::array<ChannelRow, 28> kChannels{{
     {"beta", "[heads] or [shared | sparse, heads]", "1",
      "write strength β_t of the delta rule; of several steps a token, step by step (spec §3.5, §3.6, §17.12)"},
     {"erase", "[heads]", "1", "c_t with p̂ = c k̂, the key with which Comba erases the state before its decay (spec §17.13)"},
+    {"erase_key", "[heads, K]", "1", "κ̂_t, the key whose reading RWKV-7 takes away, of length 1 (spec §17.10)"},
+    {"erase_rate", "[heads, K]", "1", "a_t: along κ̂_t ⊙ a_t RWKV-7 takes away what κ̂_t reads (spec §17.10)"},
     {"dt", "[heads] or [heads, channels]", "1",
      "step Δ_t: of a head of Mamba-2 clamp(softplus(dt + dt_bias)), of a channel of Mamba softplus(dt_proj r + bias) (spec §3.9, §17.1)"},
     {"slot_read", "[heads, slots]", "probability", "p_t = softmax(q_t Kt_t) of gated slot attention (spec §3.7)"},

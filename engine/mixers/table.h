@@ -23,6 +23,8 @@ std::unique_ptr<Mixer> make_mamba2(const MixerBuild& build);
 std::unique_ptr<Mixer> make_falcon_h1(const MixerBuild& build);
 std::unique_ptr<Mixer> make_gated_convolution(const MixerBuild& build);
 std::unique_ptr<Mixer> make_lightning_attention(const MixerBuild& build);
+std::unique_ptr<Mixer> make_rwkv6(const MixerBuild& build);
+std::unique_ptr<Mixer> make_rwkv7(const MixerBuild& build);
 std::unique_ptr<Mixer> make_sse(const MixerBuild& build);
 std::unique_ptr<Mixer> make_sse_swa(const MixerBuild& build);
 std::unique_ptr<Mixer> make_latent_attention(const MixerBuild& build);

@@ -61,6 +61,8 @@ constexpr FamilyRow kFamilies[] = {
     {"mamba", plan_mamba},
     {"falcon_mamba", plan_mamba},
     {"jamba", plan_jamba},
+    {"rwkv6", plan_rwkv},
+    {"rwkv7", plan_rwkv},
     {"minimax", plan_minimax},
     {"minimax_text_01", plan_minimax},
     {"minimax_m1", plan_minimax},
@@ -110,6 +112,25 @@ StoredTensor row_range(const StoredTensor& whole, std::string name, std::int64_t
   return part;
 }
 
+/// RWKV-7's early files hold the six mixing vectors of a layer in one tensor.
+void split_mixing(std::vector<StoredTensor>& tensors, Plan& plan) {
+  constexpr std::string_view all = ".attn.x_x", names = "rwkvag";
+  std::vector<StoredTensor> parts;
+  std::erase_if(tensors, [&](const StoredTensor& tensor) {
+    if (plan.family != "rwkv7" || !tensor.name.ends_with(all) || tensor.size() != plan.hidden * std::ssize(names)) return false;
+    StoredTensor rows = tensor;
+    rows.shape = {std::ssize(names), plan.hidden};
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const std::string name = tensor.name.substr(0, tensor.name.size() - 1) + names[i];
+      parts.push_back(row_range(rows, name, static_cast<std::int64_t>(i), 1));
+      parts.back().shape = {1, 1, plan.hidden};
+    }
+    plan.notes.push_back(fmt::format("{} held six vectors in one", tensor.name));
+    return true;
+  });
+  tensors.insert(tensors.end(), parts.begin(), parts.end());
+}
+
 }  // namespace
 
 Plan plan_model(const Config& config) {
@@ -124,6 +145,7 @@ std::vector<StoredTensor> regular_tensors(const Checkpoint& checkpoint, Plan& pl
   std::vector<StoredTensor> tensors = checkpoint.tensors;
   take_planned_names(tensors, plan.embeddings, plan.head, plan.notes);
   pass_over(tensors, plan);
+  split_mixing(tensors, plan);
   if (rename(tensors, "backbone.embedding.weight", "backbone.embeddings.weight")) plan.notes.push_back("legacy name backbone.embedding");
   if (plan.embeddings == "model.embeddings.weight" && rename(tensors, "model.embed_tokens.weight", plan.embeddings)) {
     plan.notes.push_back("legacy name model.embed_tokens");

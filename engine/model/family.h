@@ -14,7 +14,10 @@
 
 namespace statescope {
 
-enum class FfnKind { none, mlp, experts };
+enum class FfnKind { none, mlp, experts, channel_mix };
+
+/// What goes beside the residual stream through all layers, as wide as it: nothing, or the values v of layer 0 (RWKV-7).
+enum class Companion { none, first_values };
 
 /// How what a part puts out enters the residual stream x.
 struct Residual {
@@ -23,11 +26,12 @@ struct Residual {
 };
 
 struct LayerPlan {
-  std::string mixer;            // row of the mixer table; empty: the layer is an MLP or experts alone
-  Config config;                // of this layer's mixer
-  std::string mixer_prefix;     // "model.layers.0.attn."
-  std::string mixer_norm;       // "model.layers.0.attn_norm.weight"; empty: the mixer reads the residual stream as it is
-  std::string mixer_post_norm;  // of what the mixer puts out; empty: none
+  std::string mixer;             // row of the mixer table; empty: the layer is an MLP or experts alone
+  Config config;                 // of this layer's mixer
+  std::string mixer_prefix;      // "model.layers.0.attn."
+  std::string mixer_norm;        // "model.layers.0.attn_norm.weight"; empty: the mixer reads the residual stream as it is
+  bool reads_companion = false;  // behind its normalised input
+  std::string mixer_post_norm;   // of what the mixer puts out; empty: none
   Residual mixer_residual;
   FfnKind ffn = FfnKind::mlp;
   std::string ffn_prefix;  // "model.layers.0.mlp."
@@ -36,6 +40,7 @@ struct LayerPlan {
   Residual ffn_residual;
   MlpPlan mlp;  // where ffn is that
   std::shared_ptr<const ExpertsPlan> experts;
+  ChannelMixPlan channel_mix;
 };
 
 struct Plan {
@@ -45,6 +50,10 @@ struct Plan {
   float norm_eps = 1e-6f, ffn_norm_eps = 1e-6f;
   float norm_offset = 0;                          // 1: zero-centred norms
   float embedding_factor = 1, logits_factor = 1;  // x = factor · embedding, factor · head(x)
+  bool layer_norms = false;                       // the stream's norms take the mean away first
+  bool norm_biases = false;                       // and have a bias
+  std::string embedding_norm;                     // of the embedding, before the first layer; empty: none
+  Companion companion = Companion::none;
   bool tied = false;
   bool extra_layers = false;        // files may hold layers behind the last one, which predict further tokens: passed over
   bool tied_where_no_head = false;  // without a head in the files the embedding is the head, whatever the config says (spec §19.1)

@@ -75,7 +75,7 @@ class Mlp final : public Ffn {
  public:
   explicit Mlp(MlpWeights weights) : weights_(weights) {}
   bool folds_norm() const override { return weights_.is_swiglu(); }
-  void forward(Context& ctx, ConstTensor x, Tensor y) const override { weights_.into(ctx, y, x); }
+  void forward(Context& ctx, ConstTensor x, Tensor y, std::span<const Tensor>) const override { weights_.into(ctx, y, x); }
 
  private:
   MlpWeights weights_;
@@ -102,7 +102,7 @@ class Experts final : public Ffn {
     if (!plan.shared_gate.empty()) shared_gate_ = Linear(weights, plan.shared_gate, 1, hidden);
   }
 
-  void forward(Context& ctx, ConstTensor x, Tensor y) const override {
+  void forward(Context& ctx, ConstTensor x, Tensor y, std::span<const Tensor>) const override {
     Backend& backend = ctx.backend;
     const ExpertChoice choice = chosen_experts(ctx, router_.exact(ctx, x), plan_, correction_);
     shared_part(ctx, x, y);

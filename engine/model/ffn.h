@@ -37,13 +37,23 @@ struct ExpertsPlan {
   std::string shared_gate;  // name of the matrix whose σ weighs it; empty: weight 1
 };
 
+/// RWKV's, which reads the token before too (channel_mix.h): value(relu(key(x + δ ⊙ μ))²).
+struct ChannelMixPlan {
+  std::int64_t width = 0;
+  bool receptance = false;  // RWKV-6: times σ(receptance(x + δ ⊙ μ_r)); its tensors have other names
+};
+
 class Ffn {
  public:
   virtual ~Ffn() = default;
   /// As a mixer's.
   virtual bool folds_norm() const { return false; }
-  /// y [T, D] = f(x [T, D], already normalised).
-  virtual void forward(Context& ctx, ConstTensor x, Tensor y) const = 0;
+  /// What it keeps from one token to the next, behind the mixer's own in MixerState::conv_caches.
+  virtual std::vector<Shape> cache_shapes() const { return {}; }
+  /// y [T, D] = f(x [T, D], already normalised); `caches` [cache_shapes()] are brought from before the first token to after the last.
+  virtual void forward(Context& ctx, ConstTensor x, Tensor y, std::span<const Tensor> caches) const = 0;
+  /// The caches alone, of tokens whose last came in as `last` [1, D].
+  virtual void keep(Context& /*ctx*/, ConstTensor /*last*/, std::span<const Tensor> /*caches*/) const {}
 };
 
 std::unique_ptr<Ffn> make_mlp(const WeightScope& weights, std::int64_t hidden, const MlpPlan& plan);

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "engine/error.h"
+#include "engine/model/channel_mix.h"
 
 namespace statescope {
 namespace {
@@ -22,6 +23,23 @@ class LayerSink final : public ChannelSink {
  private:
   Observer& observer_;
   std::int64_t layer_;
+};
+
+/// Takes the values of layer 0 on their way to others.
+class FirstValues final : public ChannelSink {
+ public:
+  FirstValues(Backend& backend, Tensor to, ChannelSink* next) : backend_(backend), to_(to), next_(next) {}
+  void channel(std::string_view name, ConstTensor values) override {
+    if (name == "v") backend_.copy(to_, values.with_row({values.row_size()}));
+    if (next_ && next_->wants(name)) next_->channel(name, values);
+  }
+  bool wants(std::string_view name) const override { return name == "v" || (next_ && next_->wants(name)); }
+  bool wants_all() const override { return next_ && next_->wants_all(); }
+
+ private:
+  Backend& backend_;
+  Tensor to_;
+  ChannelSink* next_;
 };
 
 }  // namespace
@@ -47,9 +65,15 @@ std::shared_ptr<Model> Model::beside(std::shared_ptr<Backend> backend) const {
 
 Stack::Stack(const Plan& plan, Weights& weights) {
   embeddings = weights.matrix(plan.embeddings, {plan.vocab, plan.hidden});
-  norm = weights.floats(plan.norm, {plan.hidden});
   const bool shared_head = plan.tied && !weights.has(plan.head);
-  const auto norm_named = [&](const std::string& name) { return name.empty() ? ConstTensor{} : weights.floats(name, {plan.hidden}); };
+  const auto norm_named = [&](const std::string& name) -> Block::Norm {
+    if (name.empty()) return {};
+    Block::Norm loaded{.weight = weights.floats(name, {plan.hidden}), .bias = {}};
+    if (plan.norm_biases) loaded.bias = weights.floats(name.substr(0, name.rfind('.')) + ".bias", {plan.hidden});
+    return loaded;
+  };
+  embedding_norm = norm_named(plan.embedding_norm);
+  norm = norm_named(plan.norm);
   head = shared_head ? embeddings : weights.matrix(plan.head, {plan.vocab, plan.hidden});
   for (std::size_t i = 0; i < plan.layers.size(); ++i) {
     const LayerPlan& layer = plan.layers[i];
@@ -58,11 +82,14 @@ Stack::Stack(const Plan& plan, Weights& weights) {
       block.mixer_norms = {norm_named(layer.mixer_norm), norm_named(layer.mixer_post_norm), layer.mixer_residual};
       block.mixer = mixer_row(layer.mixer).build({layer.config, WeightScope(weights, layer.mixer_prefix), static_cast<std::int64_t>(i)});
       block.layout = block.mixer->layout();
+      block.reads_companion = layer.reads_companion;
     }
     const WeightScope ffn(weights, layer.ffn_prefix);
     if (layer.ffn == FfnKind::mlp) block.ffn = make_mlp(ffn, plan.hidden, layer.mlp);
     if (layer.ffn == FfnKind::experts) block.ffn = make_experts(ffn, plan.hidden, *layer.experts);
+    if (layer.ffn == FfnKind::channel_mix) block.ffn = make_channel_mix(ffn, plan.hidden, layer.channel_mix);
     if (block.ffn) block.ffn_norms = {norm_named(layer.ffn_norm), norm_named(layer.ffn_post_norm), layer.ffn_residual};
+    if (block.ffn) std::ranges::copy(block.ffn->cache_shapes(), std::back_inserter(block.layout.conv_caches));
     blocks.push_back(std::move(block));
   }
 }
@@ -163,7 +190,19 @@ ModelState Model::start() const {
   return state;
 }
 
-void Model::norm(Tensor y, ConstTensor x, ConstTensor weight, float eps) { backend_->rms_norm(y, x, weight, eps, plan_.norm_offset); }
+void Model::norm(Tensor y, ConstTensor x, const Stack::Block::Norm& by, float eps) {
+  plan_.layer_norms ? backend_->layer_norm(y, x, by.weight, by.bias, plan_.hidden, eps)
+                    : backend_->rms_norm(y, x, by.weight, eps, plan_.norm_offset);
+}
+
+/// [x | companion]
+ConstTensor Model::beside(ConstTensor x, ConstTensor companion) {
+  if (!companion) throw std::logic_error("this layer reads a companion, and none is given");
+  const Tensor both = workspace_.tensor({x.rows(), 2 * plan_.hidden}, x.dtype);
+  backend_->copy(both.columns(0, {plan_.hidden}), x);
+  backend_->copy(both.columns(plan_.hidden, {plan_.hidden}), companion);
+  return both;
+}
 
 void Model::check_ids(std::span<const std::int32_t> ids) const {
   for (std::int32_t id : ids) {
@@ -188,13 +227,17 @@ void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const 
   // x = embedding_factor · embeddings[token]
   backend_->embed(hidden, stack_.embeddings, ids.data());
   multiply(*backend_, workspace_, hidden, plan_.embedding_factor);
+  if (stack_.embedding_norm) norm(hidden, hidden, stack_.embedding_norm, plan_.norm_eps);
+  const Workspace::Mark mark(workspace_);
+  ForwardOptions whole = options;
+  if (has_companion()) whole.companion = workspace_.tensor(hidden.shape);
   const auto tokens = static_cast<std::int64_t>(ids.size());
   const std::int64_t unwanted = observer ? 0 : tokens - std::min(options.outputs.value_or(tokens), tokens);
   const auto read = [&](Observer* shown) {
     if (unwanted > 1) {  // one is not worth a pass of its own
-      blocks_without_outputs(state, options, hidden, unwanted);
+      blocks_without_outputs(state, whole, hidden, unwanted);
     } else {
-      blocks(0, layers(), state, state.position, options, hidden, shown);
+      blocks(0, layers(), state, state.position, whole, hidden, shown);
     }
     if (options.logits) logits(options.logits, hidden.slice(tokens - options.logits.rows(), options.logits.rows()));
   };
@@ -212,16 +255,20 @@ void Model::forward_from(std::int64_t layer, ModelState& state, const ForwardOpt
 void Model::blocks_without_outputs(ModelState& state, const ForwardOptions& options, Tensor x, std::int64_t unwanted) {
   const std::int64_t last = layers() - 1, wanted = x.rows() - unwanted;
   blocks(0, last, state, state.position, options, x, nullptr);
-  replay(last, state.layers.back(), x.slice(0, unwanted), state.position, options);
+  ForwardOptions first = options, rest = options;
+  if (has_companion()) {
+    first.companion = options.companion.slice(0, unwanted);
+    rest.companion = options.companion.slice(unwanted, wanted);
+  }
+  replay(last, state.layers.back(), x.slice(0, unwanted), state.position, first);
   if (wanted == 0) return;
-  ForwardOptions rest = options;
   if (wanted == 1) rest.chunk_size = 0;
   blocks(last, layers(), state, state.position + unwanted, rest, x.slice(unwanted, wanted), nullptr);
 }
 
 /// Whether a part with these norms may add to the residual stream what it puts out, as it is.
 bool Model::adds_itself(const Stack::Block::Norms& norms) const {
-  return norms.before && !norms.after && !norms.residual.keeps_norm && norms.residual.part_factor == 1;
+  return norms.before && !norms.after && !plan_.layer_norms && !norms.residual.keeps_norm && norms.residual.part_factor == 1;
 }
 
 /// y, what a part has put out, becomes what it adds to the residual stream: factor · y, or factor · RMSNorm(y).
@@ -247,7 +294,7 @@ void Model::blocks(std::int64_t first, std::int64_t end, ModelState& state, std:
     ctx.residual = {};
     if (folded) {
       if (!added) backend_->add(x, x, y);
-      ctx.norm = {.group = plan_.hidden, .weight = norms.before, .eps = eps, .offset = plan_.norm_offset, .gate = {}};
+      ctx.norm = {.group = plan_.hidden, .weight = norms.before.weight, .eps = eps, .offset = plan_.norm_offset, .gate = {}};
       ctx.residual = x;
     } else if (norms.residual.keeps_norm) {
       // x = norm_factor · n
@@ -256,11 +303,11 @@ void Model::blocks(std::int64_t first, std::int64_t end, ModelState& state, std:
       norm(x, x, norms.before, eps);
       backend_->copy(normed, x);
       multiply(*backend_, workspace_, x, norms.residual.norm_factor);
-    } else if (norms.before) {
-      added ? norm(normed, x, norms.before, eps) : backend_->add_rms_norm(normed, x, y, norms.before, eps, plan_.norm_offset);
+    } else if (norms.before && !added && !plan_.layer_norms) {
+      backend_->add_rms_norm(normed, x, y, norms.before.weight, eps, plan_.norm_offset);
     } else {
       if (!added) backend_->add(x, x, y);
-      backend_->copy(normed, x);
+      norms.before ? norm(normed, x, norms.before, eps) : backend_->copy(normed, x);
     }
     if (!norms.residual.keeps_norm) show();
     added = folded;
@@ -283,15 +330,21 @@ void Model::blocks(std::int64_t first, std::int64_t end, ModelState& state, std:
     };
     if (block.mixer) {
       // x += mixer_i( RMSNorm(x; attn_norm_i) )
-      const ConstTensor mixer_in = enter(ctx, block.mixer_norms, plan_.norm_eps, block.mixer->folds_norm(), show_layer);
+      ConstTensor mixer_in = enter(ctx, block.mixer_norms, plan_.norm_eps, block.mixer->folds_norm(), show_layer);
+      if (block.reads_companion) mixer_in = beside(mixer_in, options.companion);
+      FirstValues first_values(*backend_, options.companion, ctx.channels);
+      const bool makes_companion = layer == 0 && plan_.companion == Companion::first_values;
+      if (makes_companion) ctx.channels = &first_values;
       block.mixer->forward(ctx, mixer_in, state.layers[i], y);
+      if (makes_companion) ctx.channels = sink ? &*sink : nullptr;
+      if (makes_companion && observer) observer->companion(options.companion);
       finish_part(y, block.mixer_norms, plan_.norm_eps);
       ctx.emit("mixer_out", y);
     }
     if (!block.ffn) continue;
     // x += mlp_i( RMSNorm(x; mlp_norm_i) )
     const ConstTensor ffn_in = enter(ctx, block.ffn_norms, plan_.ffn_norm_eps, block.ffn->folds_norm(), show_layer);
-    block.ffn->forward(ctx, ffn_in, y);
+    block.ffn->forward(ctx, ffn_in, y, block.ffn_caches(state.layers[i]));
     finish_part(y, block.ffn_norms, plan_.ffn_norm_eps);
   }
   if (!added) backend_->add(x, x, y);
@@ -300,8 +353,8 @@ void Model::blocks(std::int64_t first, std::int64_t end, ModelState& state, std:
 
 void Model::logits(Tensor logits, ConstTensor hidden) {
   const Workspace::Mark mark(workspace_);
-  const InputNorm last{.group = plan_.hidden, .weight = stack_.norm, .eps = plan_.norm_eps, .offset = plan_.norm_offset, .gate = {}};
-  if (backend_->folds_norms(hidden.rows())) {
+  const InputNorm last{.group = plan_.hidden, .weight = stack_.norm.weight, .eps = plan_.norm_eps, .offset = plan_.norm_offset, .gate = {}};
+  if (backend_->folds_norms(hidden.rows()) && !plan_.layer_norms) {
     const Projection head{hidden, last, stack_.head, {}, logits, {}, {}};
     backend_->project(std::span(&head, 1), workspace_);
   } else {
@@ -329,13 +382,20 @@ void Model::replay(std::int64_t layer, MixerState& state, ConstTensor residual, 
   ctx.chunk_size = options.chunk_size;
   if (!options.rules.empty()) ctx.rules = &options.rules[static_cast<std::size_t>(layer)];
   ctx.channels = channels;
-  ctx.state_only = !channels || !channels->wants_all();
+  const bool ffn_keeps = !block.ffn_caches(state).empty();  // something of what the mixer puts out
+  ctx.state_only = !ffn_keeps && (!channels || !channels->wants_all());
   const Tensor normed = ctx.activation({plan_.hidden}), y = ctx.state_only ? Tensor{} : ctx.activation({plan_.hidden});
-  const ConstTensor before = block.mixer_norms.before;
+  const Stack::Block::Norm& before = block.mixer_norms.before;
   before ? norm(normed, residual, before, plan_.norm_eps) : backend_->copy(normed, residual);
-  block.mixer->forward(ctx, normed, state, y);
+  block.mixer->forward(ctx, block.reads_companion ? beside(normed, options.companion) : normed, state, y);
   if (y) finish_part(y, block.mixer_norms, plan_.norm_eps);
   if (y) ctx.emit("mixer_out", y);
+  if (ffn_keeps) {
+    const Tensor last = workspace_.tensor({1, plan_.hidden}), last_normed = workspace_.tensor(last.shape, normed.dtype);
+    backend_->add(last, residual.slice(residual.rows() - 1, 1), y.slice(y.rows() - 1, 1));
+    norm(last_normed, last, block.ffn_norms.before, plan_.ffn_norm_eps);
+    block.ffn->keep(ctx, last_normed, block.ffn_caches(state));
+  }
   require_whole_files();
 }
 

@@ -31,22 +31,35 @@ struct ForwardOptions {
   std::optional<std::int64_t> outputs = {};
   Tensor logits = {};            // [n, V]: where those of the last n tokens go, n at most `outputs`; absent: nowhere
   std::span<const Rules> rules;  // [layers]; empty: the model's own
+  Tensor companion = {};         // [T, D] of the same tokens (Companion), where a pass begins behind layer 0 of a model that has one
 };
 
 /// A model's weights in their places.
 struct Stack {
   struct Block {
-    /// RMSNorm before and after one of the two parts, absent: none; and how the part enters the residual stream.
+    /// A norm of the stream: RMSNorm, or with the mean taken away; absent: none.
+    struct Norm {
+      ConstTensor weight, bias;
+      explicit operator bool() const { return static_cast<bool>(weight); }
+    };
+    /// Norms before and after one of the two parts, absent: none; and how the part enters the residual stream.
     struct Norms {
-      ConstTensor before, after;
+      Norm before, after;
       Residual residual;
     };
     std::unique_ptr<Mixer> mixer;  // null: none
     MixerLayout layout;
     Norms mixer_norms, ffn_norms;
     std::unique_ptr<Ffn> ffn;  // null: none
+    bool reads_companion = false;
+
+    /// The part of the state that is the FFN's.
+    std::span<const Tensor> ffn_caches(const MixerState& state) const {
+      return std::span(state.conv_caches).last(ffn ? ffn->cache_shapes().size() : 0);
+    }
   };
-  ConstTensor embeddings, norm, head;
+  ConstTensor embeddings, head;
+  Block::Norm embedding_norm, norm;
   std::vector<Block> blocks;
 
   Stack(const Plan& plan, Weights& weights);
@@ -67,6 +80,10 @@ class Model {
   const Plan& plan() const { return plan_; }
   std::int64_t layers() const { return static_cast<std::int64_t>(stack_.blocks.size()); }
   std::int64_t hidden() const { return plan_.hidden; }
+  bool has_companion() const { return plan_.companion != Companion::none; }
+  bool reads_companion(std::int64_t layer) const { return stack_.blocks[static_cast<std::size_t>(layer)].reads_companion; }
+  /// Rows [D] of a token that tell all about it: what enters each block, what leaves the last one, and the companion, where there is one.
+  std::int64_t streams() const { return layers() + 1 + (has_companion() ? 1 : 0); }
   std::int64_t vocab() const { return plan_.vocab; }
   const Checkpoint& checkpoint() const { return *loaded_->checkpoint; }
   const std::shared_ptr<const Checkpoint>& checkpoint_ptr() const { return loaded_->checkpoint; }
@@ -93,7 +110,8 @@ class Model {
   void forward_from(std::int64_t layer, ModelState& state, const ForwardOptions& options, Tensor x);
   /// logits [T, V] = RMSNorm(hidden; norm) · lm_headᵀ
   void logits(Tensor logits, ConstTensor hidden);
-  /// Brings one layer's state forward over recorded residual streams [T, D] that entered its block, the first of them at `position`. What
+  /// Brings one layer's state forward over recorded residual streams [T, D] that entered its block, the first of them at `position`, with
+  /// the companion in `options` where the layer reads it. What
   /// the layer puts out is worked out only for `channels` that want all.
   void replay(std::int64_t layer, MixerState& state, ConstTensor residual, std::int64_t position, const ForwardOptions& options,
               ChannelSink* channels = nullptr);
@@ -111,7 +129,8 @@ class Model {
 
   Model(std::shared_ptr<const Loaded> loaded, std::shared_ptr<Backend> backend);
   void require_whole_files() const;
-  void norm(Tensor y, ConstTensor x, ConstTensor weight, float eps);
+  void norm(Tensor y, ConstTensor x, const Stack::Block::Norm& by, float eps);
+  ConstTensor beside(ConstTensor x, ConstTensor companion);
   bool adds_itself(const Stack::Block::Norms& norms) const;
   void finish_part(Tensor y, const Stack::Block::Norms& norms, float eps);
   void blocks(std::int64_t first, std::int64_t end, ModelState& state, std::int64_t position, const ForwardOptions& options, Tensor x,

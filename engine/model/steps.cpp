@@ -35,7 +35,11 @@ void Tape::keep(std::int64_t layer, std::string_view name, ConstTensor values) {
 void Tape::play(Observer& observer) const {
   for (std::size_t i = 0; i < count_; ++i) {
     const Shown& shown = shown_[i];
-    shown.name.empty() ? observer.residual(shown.layer, shown.values) : observer.channel(shown.layer, shown.name, shown.values);
+    if (!shown.name.empty()) {
+      observer.channel(shown.layer, shown.name, shown.values);
+    } else {
+      shown.layer == kCompanion ? observer.companion(shown.values) : observer.residual(shown.layer, shown.values);
+    }
   }
 }
 

@@ -21,6 +21,7 @@ class Tape final : public Observer {
   /// What follows is a step for `observer`.
   void begin(const Observer& observer);
   void residual(std::int64_t layer, ConstTensor x) override { keep(layer, {}, x); }
+  void companion(ConstTensor x) override { keep(kCompanion, {}, x); }
   void channel(std::int64_t layer, std::string_view name, ConstTensor values) override { keep(layer, name, values); }
   bool wants(std::string_view name) const override;
 
@@ -29,9 +30,10 @@ class Tape final : public Observer {
   void play(Observer& observer) const;
 
  private:
+  static constexpr std::int64_t kCompanion = -1;  // in the place of a layer
   struct Shown {
     std::int64_t layer;
-    std::string name;  // empty: the residual stream
+    std::string name;  // empty: the residual stream, or the companion
     Buffer memory;
     Tensor values;
   };

@@ -24,6 +24,7 @@ class Run::Recorder final : public Observer {
   explicit Recorder(Run& run) : run_(run) {}
 
   void residual(std::int64_t layer, ConstTensor x) override { run_.inputs_.append(layer, x); }
+  void companion(ConstTensor x) override { run_.inputs_.append(run_.model_->layers() + 1, x); }
 
   void channel(std::int64_t layer, std::string_view name, ConstTensor values) override {
     std::optional<Routes>& routes = run_.routes_[static_cast<std::size_t>(layer)];
@@ -115,13 +116,13 @@ Run::Run(std::shared_ptr<Model> model, RunOptions options)
       options_(options),
       forward_{.chunk_size = options.chunk_size},
       state_(model_->start()),
-      inputs_(model_->backend(), model_->layers() + 1, model_->hidden()) {
+      inputs_(model_->backend(), model_->streams(), model_->hidden()) {
   Backend& backend = model_->backend();
   if (options_.memory_budget == 0) options_.memory_budget = backend.free_bytes() / 4;
   if (options_.host_memory_budget == 0) options_.host_memory_budget = available_memory() / 4;
   if (!backend.has_own_memory()) options_.host_memory_budget = 0;
   if (options_.tokens_at_once == 0) {
-    const auto token = static_cast<std::size_t>((model_->layers() + 1) * model_->hidden()) * sizeof(float);
+    const auto token = static_cast<std::size_t>(model_->streams() * model_->hidden()) * sizeof(float);
     const auto affordable = static_cast<std::int64_t>(options_.memory_budget / kSpanShare / token);
     options_.tokens_at_once = std::min(backend.tokens_at_once(), std::max(affordable / kFewestTokens, std::int64_t{1}) * kFewestTokens);
   }
@@ -198,11 +199,20 @@ void Run::take(std::span<const std::int32_t> ids, std::int64_t prompt_length, co
   if (n == 1) options.chunk_size = 0;
   const Tensor x(hidden_.get(), DType::f32, {n, model_->hidden()});
   std::vector<float> host(static_cast<std::size_t>(x.shape.size()));
+  const auto take_rows = [&](std::int64_t stream, Tensor to) {
+    rows(stream, host.data());
+    model_->backend().upload(to, ConstTensor(host.data(), DType::f32, to.shape));
+  };
   Recorder recorder(*this);
+  Buffer companion;
   reading_ = true;
+  if (model_->has_companion()) {
+    options.companion = Tensor((companion = model_->backend().allocate(host.size() * sizeof(float))).get(), DType::f32, x.shape);
+    take_rows(model_->layers() + 1, options.companion);
+    recorder.companion(options.companion);
+  }
   for (std::int64_t layer = 0; layer <= model_->layers(); ++layer) {
-    rows(layer, host.data());
-    model_->backend().upload(x, ConstTensor(host.data(), DType::f32, x.shape));
+    take_rows(layer, x);
     recorder.residual(layer, x);
     if (layer == model_->layers()) break;
     LayerRecorder channels(recorder, layer);
@@ -343,7 +353,8 @@ void Run::advance(std::int64_t layer, MixerState& state, std::int64_t from, std:
     ForwardOptions options = forward_;
     options.rules = schedule_.rules(from);
     if (end - from == 1) options.chunk_size = 0;
-    Buffer memory;
+    Buffer memory, companion;
+    if (model_->reads_companion(layer)) options.companion = block_inputs(companion, model_->layers() + 1, from, end);
     model_->replay(layer, state, block_inputs(memory, layer, from, end), from, options);
     schedule_.edit(layer, state, end, *model_);
   }

@@ -54,7 +54,7 @@ class Run {
   /// Reads more tokens; those before `prompt_length` are the prompt. Throws Error.
   void read(std::span<const std::int32_t> ids, std::int64_t prompt_length, const Progress& progress = {});
 
-  /// Writes the rows [n, D] of what entered the block of `layer`, or left the last one, to `rows`.
+  /// Writes the rows [n, D] of what `residual` says to `rows`.
   using BlockInputRows = std::function<void(std::int64_t layer, float* rows)>;
   /// Takes n tokens, no more than tokens_at_once(), as a run of the same model and options read them in one pass, from the block inputs of
   /// then: states and routing become what they were, to the bit, and nothing but memories is computed. Throws Error.
@@ -79,8 +79,13 @@ class Run {
   /// Why the recording is not where it was meant to be, in a line; empty: it is.
   std::string remark() const;
 
-  /// [to − from, D]: what entered the block of `layer`; of layer = number of layers: what left the last one. Throws Error.
+  /// [to − from, D]: what entered the block of `layer`; of layer = number of layers: what left the last one; behind that the companion,
+  /// where the model has one. Throws Error.
   std::vector<float> residual(std::int64_t layer, std::int64_t from, std::int64_t to) const;
+  /// [to − from, D]: the companion, where the layer reads one; else empty. Throws Error.
+  std::vector<float> companion(std::int64_t layer, std::int64_t from, std::int64_t to) const {
+    return model_->reads_companion(layer) ? residual(model_->layers() + 1, from, to) : std::vector<float>();
+  }
   /// What the recording takes of the device's memory, of all memory, and of the file behind it; without the run that it left.
   std::size_t bytes_on_device() const { return keyframe_bytes(true) + routing_bytes(true) + inputs_.bytes_on_device(); }
   std::size_t bytes_in_memory() const { return bytes_on_device() + keyframe_bytes(false) + routing_bytes(false) + inputs_.bytes_on_host(); }

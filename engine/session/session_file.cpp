@@ -32,13 +32,13 @@ bool is_there(const fs::path& path) {
 }
 
 /// Numbers that a token has in the recording.
-std::int64_t row_size(const Model& model) { return (model.layers() + 1) * model.hidden(); }
+std::int64_t row_size(const Model& model) { return model.streams() * model.hidden(); }
 
-/// [to − from, layers + 1, D]
+/// [to − from, streams, D]
 std::vector<float> rows_of(const Run& run, std::int64_t from, std::int64_t to) {
   const std::int64_t D = run.model().hidden(), row = row_size(run.model());
   std::vector<float> rows(static_cast<std::size_t>((to - from) * row));
-  for (std::int64_t layer = 0; layer <= run.model().layers(); ++layer) {
+  for (std::int64_t layer = 0; layer < run.model().streams(); ++layer) {
     const std::vector<float> inputs = run.residual(layer, from, to);
     for (std::int64_t t = 0; t < to - from; ++t) std::copy_n(inputs.begin() + t * D, D, rows.begin() + t * row + layer * D);
   }

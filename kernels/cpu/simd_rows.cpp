@@ -96,6 +96,33 @@ void step_gated_delta_rule(const StateStep& step, float beta, const float* decay
   });
 }
 
+void step_wkv(const StateStep& step, const float* erase_key, const float* erase_along, bool reads_first) {
+  for_columns(FullVector(), 0, step.V, [&]<int N>(auto d, Vectors<N>, std::int64_t c) HWY_ATTR {
+    const auto lanes = hn::Lanes(d);
+    hn::Vec<decltype(d)> v[N], erased[N], o[N];
+    for (std::size_t i = 0; i < N; ++i) {
+      v[i] = hn::LoadU(d, step.v + c + i * lanes);
+      erased[i] = o[i] = hn::Zero(d);
+    }
+    if (erase_key) accumulate<N>(d, erased, erase_key, step.state + c, step.V, step.K);
+    if (reads_first) accumulate<N>(d, o, step.q, step.state + c, step.V, step.K);
+    for (std::int64_t r = 0; r < step.K; ++r) {
+      const float* state = step.state + r * step.V + c;
+      float* next = step.next + r * step.V + c;
+      const auto k = hn::Set(d, step.k[r]), alpha = hn::Set(d, step.row_decay[r]), along = hn::Set(d, erase_along ? erase_along[r] : 0);
+      const auto q = hn::Set(d, reads_first ? 0 : step.q[r]);
+      for (std::size_t i = 0; i < N; ++i) {
+        // S_r = a_r S_r − e_r (p S) + k_r v,  o = o + q_r S_r
+        const auto left = hn::NegMulAdd(along, erased[i], hn::Mul(alpha, hn::LoadU(d, state + i * lanes)));
+        const auto S = hn::MulAdd(k, v[i], left);
+        hn::StoreU(S, d, next + i * lanes);
+        o[i] = hn::MulAdd(q, S, o[i]);
+      }
+    }
+    for (std::size_t i = 0; i < N; ++i) hn::StoreU(hn::Mul(hn::Set(d, step.scale), o[i]), d, step.o + c + i * lanes);
+  });
+}
+
 void scan_columns(const ScanColumns& scan) {
   for_columns(FullVector(), 0, scan.width, [&]<int N>(auto d, Vectors<N>, std::int64_t c) HWY_ATTR {
     const auto lanes = hn::Lanes(d);
@@ -231,6 +258,7 @@ namespace statescope {
 
 HWY_EXPORT(step_decayed_outer_product);
 HWY_EXPORT(step_gated_delta_rule);
+HWY_EXPORT(step_wkv);
 HWY_EXPORT(scan_columns);
 HWY_EXPORT(exp_row);
 HWY_EXPORT(exp_shifted);
@@ -244,6 +272,10 @@ void step_decayed_outer_product(const StateStep& step) { HWY_DYNAMIC_DISPATCH(st
 
 void step_gated_delta_rule(const StateStep& step, float beta, const float* decayed_k) {
   HWY_DYNAMIC_DISPATCH(step_gated_delta_rule)(step, beta, decayed_k);
+}
+
+void step_wkv(const StateStep& step, const float* erase_key, const float* erase_along, bool reads_first) {
+  HWY_DYNAMIC_DISPATCH(step_wkv)(step, erase_key, erase_along, reads_first);
 }
 
 void scan_columns(const ScanColumns& scan) { HWY_DYNAMIC_DISPATCH(scan_columns)(scan); }

@@ -26,6 +26,10 @@ void step_decayed_outer_product(const StateStep& step);
 /// null: all of a is one number.
 void step_gated_delta_rule(const StateStep& step, float beta, const float* decayed_k = nullptr);
 
+/// next = diag(a) S − eᵀ (p S) + kᵀ v,  o = scale · q next, or scale · q S where it `reads_first`: two passes over each block of columns. p
+/// and e [K], both null: nothing is taken away.
+void step_wkv(const StateStep& step, const float* erase_key, const float* erase_along, bool reads_first);
+
 /// Rows of numbers that only are read: row t begins at data + t · stride.
 struct RowsRead {
   const float* data;

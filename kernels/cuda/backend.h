@@ -159,6 +159,7 @@ class CudaBackend final : public Backend {
   void compute(const ops::GatedRmsNorm& op) {
     use(), cuda::gated_rms_norm(op.y, op.x, op.weight, op.group, op.eps, op.gate, op.act, stream());
   }
+  void compute(const ops::LayerNorm& op) { use(), cuda::layer_norm(op.y, op.x, op.weight, op.bias, op.group, op.eps, stream()); }
   void compute(const ops::L2Norm& op) { use(), cuda::l2_norm(op.y, op.x, stream()); }
   void compute(const ops::SumNorm& op) { use(), cuda::sum_norm(op.y, op.x, op.eps, stream()); }
   void compute(const ops::Softmax& op) { use(), cuda::softmax(op.y, op.x, op.temperature, stream()); }
@@ -200,6 +201,12 @@ class CudaBackend final : public Backend {
     if (selective_scan_step(op.memory, stream())) return;
     const DeviceSegments segments = sent(op.memory.segments);
     cuda::selective_scan(op.memory, segments, scratch(selective_scan_scratch(op.memory, segments)), stream());
+  }
+  void compute(const ops::Wkv& op) {
+    use();
+    if (!in_float32(op.memory)) return with_float32(op.memory, [&](const Wkv& exact) { compute(ops::Wkv{exact}); });
+    check_wkv(op.memory);
+    cuda::wkv(op.memory, sent(op.memory.segments), stream());
   }
   void compute(const ops::SoftmaxAttention& op);
   void compute(const ops::CompressedAttention& op);

@@ -65,6 +65,10 @@ struct LogOneMinus {
   }
 };
 
+struct Tanh {
+  HWY_INLINE Vector operator()(Vector x) const { return hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(Floats(), x)); }
+};
+
 struct ForgetDecay {
   float normalizer, clamp_min;
   HWY_INLINE Vector operator()(Vector x) const {
@@ -120,6 +124,8 @@ void activate_row(float* y, const float* factor, const float* x, std::size_t n, 
       return map_row(y, factor, x, n, Exp());
     case Activation::log_one_minus:
       return map_row(y, factor, x, n, LogOneMinus());
+    case Activation::tanh:
+      return map_row(y, factor, x, n, Tanh());
   }
 }
 
@@ -265,6 +271,26 @@ void rms_norm_plain(Tensor y, ConstTensor x, std::int64_t group, float eps) {
   for_groups("rms_norm_plain", y, x, group, [=](float* out, const float* in) {
     const float inverse = inverse_rms(in, group, eps);
     for (std::int64_t i = 0; i < group; ++i) out[i] = in[i] * inverse;
+  });
+}
+
+void layer_norm(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, std::int64_t group, float eps) {
+  require_same_rows("layer_norm", y, x);
+  const std::int64_t n = x.row_size();
+  for (const ConstTensor& row : {weight, bias})
+    if (row && row.shape.size() != n) fail("layer_norm", x, row);
+  if (group < 1 || n % group != 0) fail("layer_norm", y, x);
+  for_rows(y, [&](std::int64_t t) {
+    for (std::int64_t first = 0; first < n; first += group) {
+      const float* in = x.f32(t) + first;
+      float* out = y.f32(t) + first;
+      const float mean = sum_of(in, group) / static_cast<float>(group);
+      for (std::int64_t i = 0; i < group; ++i) out[i] = in[i] - mean;
+      const float inverse = inverse_rms(out, group, eps);
+      for (std::int64_t i = 0; i < group; ++i) out[i] *= inverse;
+      for (std::int64_t i = 0; weight && i < group; ++i) out[i] *= weight.f32()[first + i];
+      for (std::int64_t i = 0; bias && i < group; ++i) out[i] += bias.f32()[first + i];
+    }
   });
 }
 

@@ -9,7 +9,7 @@
 namespace statescope {
 
 /// exp: e^x; log_one_minus: ln(max(1 − x, 2^−24)), from what is written of a row what is kept of it: finite where float32 has 1 − x for 0.
-enum class Activation { identity, silu, relu, sigmoid, elu_plus_one, exp, log_one_minus };
+enum class Activation { identity, silu, relu, sigmoid, elu_plus_one, exp, log_one_minus, tanh };
 
 /// y = x · (mean(x²) + eps)^{-1/2} ⊙ (weight + offset) over groups of weight.rows() numbers (a head, or the whole row) (spec §1.2).
 /// y, x [T, ...]; weight [n] float32, n divides the row size; `offset` 1 is the zero-centred form of Qwen3-Next (spec §8.1).
@@ -17,6 +17,10 @@ void rms_norm(Tensor y, ConstTensor x, ConstTensor weight, float eps, float offs
 
 /// The same without a weight, over groups of `group` numbers (elementwise_affine = false).
 void rms_norm_plain(Tensor y, ConstTensor x, std::int64_t group, float eps);
+
+/// y = (x − m) · (mean((x − m)²) + eps)^{-1/2} ⊙ weight + bias, m = mean(x), over groups of `group` numbers. y, x [T, ...]; weight and bias
+/// as long as a row, float32, or absent (spec §17.10).
+void layer_norm(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, std::int64_t group, float eps);
 
 constexpr float l2_norm_eps = 1e-6F;
 /// y = x / sqrt(Σ x² + l2_norm_eps) over the last axis (spec §1.2).

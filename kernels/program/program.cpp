@@ -18,6 +18,7 @@ void see_values(Op& op, const Read& read, const Write& write) {
     read_all(memory.q, memory.k, memory.v, memory.log_decay);
     if constexpr (requires { memory.beta; }) read(memory.beta);
     if constexpr (requires { memory.undecayed_erase; }) read(memory.undecayed_erase);
+    if constexpr (requires { memory.erase_key; }) read_all(memory.erase_key, memory.erase_along);
     if constexpr (requires { memory.selected; }) read_all(memory.gate, memory.selected);
     read(memory.state.copy);
     write(memory.o);
@@ -50,7 +51,7 @@ void see_values(Op& op, const Read& read, const Write& write) {
   } else if constexpr (is_one_of<Op, Pair>) {
     read_all(op.shared, op.sparse, op.more);
     write(op.y);
-  } else if constexpr (is_one_of<Op, OuterProduct, DeltaRule, SparseMemory>) {
+  } else if constexpr (is_one_of<Op, OuterProduct, DeltaRule, Wkv, SparseMemory>) {
     see_memory(op);
   } else if constexpr (is_one_of<Op, Dispatch>) {
     read_all(op.x, op.ids);
@@ -141,7 +142,7 @@ bool changes_state(const Operation& op) {
   return std::visit(
       [](const auto& known) {
         using Op = std::decay_t<decltype(known)>;
-        if constexpr (is_one_of<Op, OuterProduct, DeltaRule, SelectiveScan, SparseMemory>) return !known.state.copy;
+        if constexpr (is_one_of<Op, OuterProduct, DeltaRule, SelectiveScan, Wkv, SparseMemory>) return !known.state.copy;
         if constexpr (is_one_of<Op, ForgetGatedOuterProduct, UnitDeltaRule, SparseMemoryFrom>) return !known.memory.state.copy;
         if constexpr (is_one_of<Op, Products>) {
           return std::ranges::any_of(known.all, [](const Product& p) { return std::holds_alternative<Convolution>(p.finish); });
@@ -293,6 +294,9 @@ Value Program::remember(DeltaRule memory, std::int64_t heads, std::int64_t V, Va
 }
 Value Program::remember(SelectiveScan memory, std::int64_t heads, std::int64_t P) {
   return add(memory, &SelectiveScan::o, {heads, P}, ValueType::rounded);
+}
+Value Program::remember(Wkv memory, std::int64_t heads, std::int64_t V, ValueType numbers) {
+  return add(memory, &Wkv::o, {heads, V}, numbers);
 }
 Value Program::remember(SparseMemory memory, std::int64_t heads, std::int64_t V) {
   return add(memory, &SparseMemory::o, {heads, V}, ValueType::rounded);

@@ -34,6 +34,11 @@ struct RmsNorm {
   std::int64_t group = 0;
   float eps = 0, offset = 0;
 };
+struct LayerNorm {
+  ConstTensor weight, bias;  // as long as a row, or absent
+  std::int64_t group = 0;
+  float eps = 0;
+};
 struct L2Norm {};
 struct SumNorm {
   float eps = 0;
@@ -64,8 +69,8 @@ struct Times {
 struct WithoutHead {
   std::int64_t head = 0, heads = 0;
 };
-using Function = std::variant<Activation, RmsNorm, L2Norm, SumNorm, Softmax, ForgetGate, DeltaDecay, SoftplusClamp, OneMinusExp, Rope,
-                              ListedRope, Times, WithoutHead>;
+using Function = std::variant<Activation, RmsNorm, LayerNorm, L2Norm, SumNorm, Softmax, ForgetGate, DeltaDecay, SoftplusClamp, OneMinusExp,
+                              Rope, ListedRope, Times, WithoutHead>;
 
 // Functions of two values; the result has the shape of the first.
 struct Add {
@@ -204,6 +209,15 @@ struct SelectiveScan {
   StateOf state;
   Value o;
 };
+/// wkv.h
+struct Wkv {
+  Value q, k, v, log_decay;
+  Value erase_key, erase_along;  // absent: nothing is taken away
+  bool reads_first = false;
+  float scale = 1;
+  StateOf state;
+  Value o;
+};
 /// sparse_state.h
 struct SparseMemory {
   Value q, k, v, log_decay, beta, gate, selected;
@@ -334,7 +348,7 @@ struct SparseMemoryFrom {
 };
 
 using Operation = std::variant<Linear, LinearOfHeads, LinearEachHead, Apply, Combine, Constant, Fill, Columns, Stack, Convolution, TopK,
-                               Route, Renormalise, RowSparse, Pair, CopyState, OuterProduct, DeltaRule, SelectiveScan, SparseMemory,
+                               Route, Renormalise, RowSparse, Pair, CopyState, OuterProduct, DeltaRule, SelectiveScan, Wkv, SparseMemory,
                                Dispatch, LinearOfSlots, Collect, BySlot, Append, Attend, CompressedAttend, ChooseTokens, MeanOfHeads,
                                Distance, Products, GatedNorm, ForgetGatedOuterProduct, UnitDeltaRule, SparseMemoryFrom>;
 
@@ -410,6 +424,7 @@ class Program {
   Value remember(OuterProduct memory, std::int64_t heads, std::int64_t V, ValueType numbers = ValueType::rounded);
   Value remember(DeltaRule memory, std::int64_t heads, std::int64_t V, ValueType numbers = ValueType::rounded);
   Value remember(SelectiveScan memory, std::int64_t heads, std::int64_t P);
+  Value remember(Wkv memory, std::int64_t heads, std::int64_t V, ValueType numbers = ValueType::rounded);
   Value remember(SparseMemory memory, std::int64_t heads, std::int64_t V);
   Value dispatch(Value x, Value ids, std::int64_t memories, bool shared, Shape axes);
   Value linear_of_slots(std::vector<ConstTensor> weights, Value x, ValueType numbers = ValueType::rounded);

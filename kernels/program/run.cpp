@@ -107,6 +107,21 @@ class Runner {
     backend().selective_scan(
         {from(op.x), from(op.dt), op.A, from(op.B), from(op.C), op.decay_factor, one_segment(), state, state, to(op.o)});
   }
+  void operator()(const Wkv& op) {
+    const Tensor state = state_of(op.state);
+    backend().wkv({.q = from(op.q),
+                   .k = from(op.k),
+                   .v = from(op.v),
+                   .log_decay = from(op.log_decay),
+                   .erase_key = from(op.erase_key),
+                   .erase_along = from(op.erase_along),
+                   .reads_first = op.reads_first,
+                   .scale = op.scale,
+                   .segments = one_segment(),
+                   .initial_state = state,
+                   .final_state = state,
+                   .o = to(op.o)});
+  }
   void operator()(const SparseMemory& op) { backend().sparse_state(memory(op), pass_.chunk_size, pass_.workspace); }
 
   void operator()(const Dispatch& op) {
@@ -257,6 +272,7 @@ class Runner {
     void operator()(const RmsNorm& f) const {
       f.weight ? backend().rms_norm(y, x, f.weight, f.eps, f.offset) : backend().rms_norm_plain(y, x, f.group, f.eps);
     }
+    void operator()(const LayerNorm& f) const { backend().layer_norm(y, x, f.weight, f.bias, f.group, f.eps); }
     void operator()(const L2Norm&) const { backend().l2_norm(y, x); }
     void operator()(const SumNorm& f) const { backend().sum_norm(y, x, f.eps); }
     void operator()(const Softmax& f) const { backend().softmax(y, x, f.temperature); }

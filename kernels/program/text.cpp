@@ -16,7 +16,7 @@ std::string number(double x) {
 }
 
 std::string name_of(Activation act) {
-  constexpr std::array names{"identity", "silu", "relu", "sigmoid", "elu+1", "exp", "ln(1 − ·)"};
+  constexpr std::array names{"identity", "silu", "relu", "sigmoid", "elu+1", "exp", "ln(1 − ·)", "tanh"};
   return names[static_cast<std::size_t>(act)];
 }
 
@@ -56,6 +56,7 @@ class Writer {
     line(op.o, "selective_scan(" + state(op.state) + "; " + of(op.x) + ", " + of(op.dt) + ", A " + shape(op.A) + ", " + of(op.B) + ", " +
                    of(op.C) + (op.decay_factor == 1 ? "" : ", decay " + number(op.decay_factor)) + ")");
   }
+  void operator()(const Wkv& op) { line(op.o, memory(op)); }
   void operator()(const SparseMemory& op) { line(op.o, memory(op)); }
   void operator()(const Dispatch& op) {
     line(op.y, "rows of " + of(op.x) + (op.shared ? " for the shared memory, then" : "") + " for each of " + std::to_string(op.memories) +
@@ -107,6 +108,7 @@ class Writer {
       return "RMSNorm(" + x + ") over " + std::to_string(f.group) + (f.weight ? "" : ", no weight") +
              (f.offset != 0 ? ", zero-centred" : "");
     }
+    std::string operator()(const LayerNorm& f) const { return "LayerNorm(" + x + ") over " + std::to_string(f.group); }
     std::string operator()(const L2Norm&) const { return "L2(" + x + ")"; }
     std::string operator()(const SumNorm&) const { return x + " / Σ " + x; }
     std::string operator()(const Softmax& f) const {
@@ -185,6 +187,11 @@ class Writer {
     return "delta_rule(" + state(op.state) + "; " + of(op.q) + ", " + of(op.k) + ", " + of(op.v) + decayed(op.log_decay) + ", " +
            of(op.beta) + (op.undecayed_erase ? ", erases " + of(op.undecayed_erase) + " of what has not decayed" : "") +
            (op.steps > 1 ? ", " + std::to_string(op.steps) + " steps a token" : "") + ")";
+  }
+  std::string memory(const Wkv& op) const {
+    return "wkv(" + state(op.state) + "; " + of(op.q) + ", " + of(op.k) + ", " + of(op.v) + decayed(op.log_decay) +
+           (op.erase_key ? ", erases what " + of(op.erase_key) + " reads along " + of(op.erase_along) : "") +
+           (op.reads_first ? ", reads first" : "") + ")";
   }
   std::string memory(const SparseMemory& op) const {
     return "sparse_" + std::string(op.beta ? "delta_rule(" : "outer_product(") + state(op.state) + "; " + of(op.q) + ", " + of(op.k) +

@@ -33,12 +33,14 @@ double activation(Activation act, double x) {
       return std::exp(x);
     case Activation::log_one_minus:
       return std::log1p(-std::min(x, 1 - 0x1p-24));
+    case Activation::tanh:
+      return std::tanh(x);
   }
   return 0;
 }
 
-const std::vector<Activation> activations = {Activation::identity,     Activation::silu, Activation::relu,         Activation::sigmoid,
-                                             Activation::elu_plus_one, Activation::exp,  Activation::log_one_minus};
+const std::vector<Activation> activations = {Activation::identity,     Activation::silu, Activation::relu,          Activation::sigmoid,
+                                             Activation::elu_plus_one, Activation::exp,  Activation::log_one_minus, Activation::tanh};
 
 /// y[i] = fn(x[i]) in double precision.
 template <class Fn>
@@ -100,6 +102,32 @@ TEST_CASE("norms agree with double precision on odd sizes, strided views and in 
   CHECK(relative_error(y.part().values, sums) < 1e-5);
   l2_norm(x.view(), x.view());
   CHECK(relative_error(x.part().values, l2) < 1e-5);
+}
+
+TEST_CASE("layer_norm takes the mean of each group away, and weighs by the place in the row") {
+  Random random(3);
+  for (const auto& [heads, n] : {std::pair<std::int64_t, std::int64_t>{1, 7}, {1, 60}, {3, 20}, {5, 1}}) {
+    Columns x(random.uniform({3, heads * n + 9}, -3, 5), 4, heads * n), y(poisoned({3, heads * n + 5}), 2, heads * n);
+    const Numbers before = x.part(), weight = random.uniform({heads * n}), bias = random.uniform({heads * n});
+    std::vector<double> plain, weighed;
+    for (std::int64_t i = 0; i < 3 * heads; ++i) {
+      const float* in = before.values.data() + i * n;
+      double mean = 0, squares = 0;
+      for (std::int64_t c = 0; c < n; ++c) mean += double{in[c]} / static_cast<double>(n);
+      for (std::int64_t c = 0; c < n; ++c) squares += std::pow(in[c] - mean, 2);
+      for (std::int64_t c = 0; c < n; ++c) {
+        const std::int64_t at = i % heads * n + c;
+        plain.push_back((in[c] - mean) / std::sqrt(squares / static_cast<double>(n) + 1e-3));
+        weighed.push_back(plain.back() * double{weight[at]} + double{bias[at]});
+      }
+    }
+    layer_norm(y.view(), x.view(), weight.view(), bias.view(), n, 1e-3F);
+    CHECK(relative_error(y.part().values, weighed) < 1e-5);
+    CHECK(std::isnan(y.whole[1]));
+    layer_norm(x.view(), x.view(), {}, {}, n, 1e-3F);
+    if (n > 1) CHECK(relative_error(x.part().values, plain) < 1e-5);
+    CHECK_THROWS_AS(layer_norm(y.view(), x.view(), weight.view(), {}, heads * n + 1, 0), std::invalid_argument);
+  }
 }
 
 TEST_CASE("the norm of a head is that of its own channels") {

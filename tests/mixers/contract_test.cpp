@@ -123,7 +123,7 @@ TEST_CASE("contract: a token changes nothing before it") {
     const std::int64_t T = 40, last = 29;
     std::vector<float> x = rig.some_input(T);
     const Pass before = rig.read(x);
-    for (std::int64_t i = last * rig.hidden(); i < T * rig.hidden(); ++i) x[static_cast<std::size_t>(i)] *= -1;
+    for (std::int64_t i = last * rig.input_width(); i < T * rig.input_width(); ++i) x[static_cast<std::size_t>(i)] *= -1;
     const Pass after = rig.read(x);
     const auto earlier = static_cast<std::size_t>(last * rig.hidden());
     CHECK(difference(std::span(after.y).first(earlier), std::span(before.y).first(earlier)) < kTolerance);
@@ -139,7 +139,7 @@ TEST_CASE("contract: a token leaves the states that it was not routed to bitwise
     const std::int64_t T = 30, W = config.has("topk") ? config.integer("topk") : config.integer("num_writer", 2);
     const std::vector<float> x = rig.some_input(T + 1);
     for (std::int64_t chunk_size : {0, 64}) {
-      const Pass before = rig.read(std::span(x).first(static_cast<std::size_t>(T * rig.hidden())), {{T, 64}});
+      const Pass before = rig.read(std::span(x).first(static_cast<std::size_t>(T * rig.input_width())), {{T, 64}});
       const Pass after = rig.read(x, {{T, 64}, {1, chunk_size}});
       const Channel& selected = after["partition_selected"];
       std::set<std::int64_t> written;

@@ -159,7 +159,7 @@ void compare_recording(Case& c, Recording& seen) {
       CHECK(relative_error(got, floats(*expected)) < kTolerance);
     };
     compare("residual", "hidden", layer + 1);
-    for (const char* same : {"log_decay", "beta", "dt", "moe_logits", "mixer_out", "nsa_gates"}) compare(same, same, layer);
+    for (const char* same : {"log_decay", "beta", "dt", "erase_rate", "moe_logits", "mixer_out", "nsa_gates"}) compare(same, same, layer);
     if (c.model->plan().family != "sse_swa_moba" || c.model->layout(layer).memory.empty()) compare("readout", "pre_o_proj", layer);
     compare("attention_readout", "pre_o_proj_attention", layer);
     compare("q", "ssm_C", layer);

@@ -96,7 +96,7 @@ constexpr std::int64_t kTokens = 20;
 
 /// The first t + 1 tokens, so that the state of the pass is S_t.
 Pass prefix(MixerRig& rig, const std::vector<float>& x, std::int64_t t) {
-  return rig.read(std::span(x).first(static_cast<std::size_t>((t + 1) * rig.hidden())));
+  return rig.read(std::span(x).first(static_cast<std::size_t>((t + 1) * rig.input_width())));
 }
 
 /// S_0 … S_{T−1}
@@ -184,6 +184,7 @@ TEST_CASE("implicit attention: Σ_s A_ts v_s from the channels is what the state
     const bool softmax_first = model.name == "gla heterogeneous hybrid";
     MixerRig rig(random_checkpoint(config, 2), softmax_first ? 2 : 0);
     if (rig.layout.memory.empty() || rig.row->memory == "selective scan") continue;  // its channels each have attention of their own
+    if (rig.row->memory == "WKV") continue;                                          // with other keys, or before it is written
     CHECK((family == "sse" ? sse_implicit_attention_error(rig, config) : implicit_attention_error(rig, config)) < 1e-5);
     ++checked;
   }
@@ -259,7 +260,8 @@ TEST_CASE("HGRN2 is the same where all lower bounds are shifted together, and fo
 TEST_CASE("a row-sparse token of MetaLA leaves the rows that it does not pick bitwise as they were (spec §17.15)") {
   MixerRig rig(Editable(small_config("metala", {{"expand_k", 1.0}, {"row_sparse", {{"topk", 3}}}})));
   const std::vector<float> x = rig.some_input(31);
-  const Pass before = rig.read(std::span(x).first(static_cast<std::size_t>(30 * rig.hidden()))), after = rig.read(x, {{30, 64}, {1, 0}});
+  const Pass before = rig.read(std::span(x).first(static_cast<std::size_t>(30 * rig.input_width()))),
+             after = rig.read(x, {{30, 64}, {1, 0}});
   const Channel& picked = after["row_selected"];
   const std::vector<float> was = values_of(before.state.memory[0]), is = values_of(after.state.memory[0]);
   std::size_t kept = 0;

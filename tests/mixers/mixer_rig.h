@@ -77,19 +77,22 @@ class MixerRig {
     row = &mixer_row(layer_plan.mixer);
     mixer = row->build({layer_plan.config, WeightScope(weights_, layer_plan.mixer_prefix), layer});
     layout = mixer->layout();
+    input_width_ = (layer_plan.reads_companion ? 2 : 1) * plan_.hidden;
   }
   explicit MixerRig(const Editable& edited, std::int64_t layer = 0) : MixerRig(edited.checkpoint(), layer) {}
 
+  /// Of x, with the companion where the mixer reads one; and of y.
+  std::int64_t input_width() const { return input_width_; }
   std::int64_t hidden() const { return plan_.hidden; }
   std::vector<float> some_input(std::int64_t T, std::uint32_t seed = 3) const {
     std::mt19937 random(seed);
     std::vector<float> x;
-    for (std::int64_t i = 0; i < T * hidden(); ++i) x.push_back(static_cast<float>(random() >> 8) * 0x1p-23F * 1.7F - 1.7F);
+    for (std::int64_t i = 0; i < T * input_width(); ++i) x.push_back(static_cast<float>(random() >> 8) * 0x1p-23F * 1.7F - 1.7F);
     return x;
   }
   MixerState start() const { return make_state(layout, *backend_); }
 
-  /// Reads x [T, D] as `way` cuts it. All scratch memory and y hold NaN beforehand.
+  /// Reads x [T, input_width()] as `way` cuts it. All scratch memory and y hold NaN beforehand.
   Pass read(std::span<const float> x, const Way& way, bool state_only = false) {
     Channels channels;
     Pass pass = read(x, way, state_only, &channels);
@@ -98,7 +101,7 @@ class MixerRig {
   }
   /// The same, and nobody asks for a channel.
   Pass read_unwatched(std::span<const float> x, const Way& way) { return read(x, way, false, nullptr); }
-  Pass read(std::span<const float> x) { return read(x, {{static_cast<std::int64_t>(x.size()) / hidden(), 64}}); }
+  Pass read(std::span<const float> x) { return read(x, {{static_cast<std::int64_t>(x.size()) / input_width(), 64}}); }
 
   const MixerRow* row;
   std::unique_ptr<Mixer> mixer;
@@ -106,8 +109,8 @@ class MixerRig {
 
  private:
   Pass read(std::span<const float> x, const Way& way, bool state_only, ChannelSink* channels) {
-    Pass pass{std::vector<float>(x.size(), std::nanf("")), start(), {}};
-    const auto T = static_cast<std::int64_t>(x.size()) / hidden();
+    const auto T = static_cast<std::int64_t>(x.size()) / input_width();
+    Pass pass{std::vector<float>(static_cast<std::size_t>(T * hidden()), std::nanf("")), start(), {}};
     poison();
     std::int64_t position = 0;
     for (const Piece& piece : way) {
@@ -118,7 +121,7 @@ class MixerRig {
       ctx.chunk_size = piece.chunk_size;
       ctx.channels = channels;
       ctx.state_only = state_only;
-      const ConstTensor rows(x.data() + position * hidden(), DType::f32, {piece.tokens, hidden()});
+      const ConstTensor rows(x.data() + position * input_width(), DType::f32, {piece.tokens, input_width()});
       mixer->forward(ctx, rows, pass.state, Tensor(pass.y.data() + position * hidden(), DType::f32, {piece.tokens, hidden()}));
       position += piece.tokens;
     }
@@ -133,6 +136,7 @@ class MixerRig {
   std::shared_ptr<Backend> backend_ = make_cpu_backend(1);
   std::shared_ptr<const Checkpoint> checkpoint_;
   Plan plan_;
+  std::int64_t input_width_ = 0;
   StoredWeights weights_;
   Workspace workspace_;
 };

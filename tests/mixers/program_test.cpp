@@ -10,25 +10,25 @@ namespace {
 Pass read_as_described(MixerRig& rig, const program::Program& program, std::span<const float> x, const Way& way) {
   const auto backend = make_cpu_backend(1);
   Workspace workspace(*backend);
-  Pass pass{std::vector<float>(x.size(), std::nanf("")), rig.start(), {}};
+  const auto T = static_cast<std::int64_t>(x.size()) / rig.input_width();
+  Pass pass{std::vector<float>(static_cast<std::size_t>(T * rig.hidden()), std::nanf("")), rig.start(), {}};
   Channels channels;
   std::int64_t position = 0;
   for (const Piece& piece : way) {
     const Workspace::Mark mark(workspace);
     const std::array<std::int32_t, 2> cu_seqlens{0, static_cast<std::int32_t>(piece.tokens)};
-    const Shape rows{piece.tokens, rig.hidden()};
     run(program,
         program::Pass{.backend = *backend,
                       .workspace = workspace,
                       .tokens = piece.tokens,
                       .position = position,
                       .chunk_size = piece.chunk_size,
-                      .prompt_length = static_cast<std::int64_t>(x.size()) / rig.hidden(),
+                      .prompt_length = T,
                       .cu_seqlens = cu_seqlens,
-                      .x = ConstTensor(x.data() + position * rig.hidden(), DType::f32, rows),
+                      .x = ConstTensor(x.data() + position * rig.input_width(), DType::f32, {piece.tokens, rig.input_width()}),
                       .norm = {},
                       .residual = {},
-                      .y = Tensor(pass.y.data() + position * rig.hidden(), DType::f32, rows),
+                      .y = Tensor(pass.y.data() + position * rig.hidden(), DType::f32, {piece.tokens, rig.hidden()}),
                       .memory = pass.state.memory,
                       .conv_caches = pass.state.conv_caches,
                       .kv = &pass.state.kv},

@@ -33,6 +33,9 @@ Plan plan_lfm2(const Config& config, const std::string& family);
 /// Kimi Linear: three layers of KDA to one of latent attention, dense first, then experts (spec §17.4).
 Plan plan_kimi_linear(const Config& config, const std::string& family);
 
+/// RWKV-6 and RWKV-7 as flash-linear-attention stores them (spec §17.10).
+Plan plan_rwkv(const Config& config, const std::string& family);
+
 /// MiniMax-Text-01 and M1, in the releases' layout or Transformers': lightning attention, softmax attention, experts (spec §17.5).
 Plan plan_minimax(const Config& config, const std::string& family);
 

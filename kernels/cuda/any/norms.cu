@@ -62,6 +62,31 @@ __global__ void norm_kernel(Rows<void> y, Rows<const void> x, Groups groups, Nor
   }
 }
 
+/// y = (x − m) · (mean((x − m)²) + eps)^{-1/2} ⊙ weight + bias, m = mean(x). `Threads` threads own a group.
+template <unsigned Threads>
+__global__ void layer_norm_kernel(Numbers<void> y, Numbers<const void> x, Groups groups, const float* weight, const float* bias,
+                                  float eps) {
+  begin_overlapped();
+  const std::int64_t group = groups.own<Threads>();
+  if (group >= groups.count) return;
+  const std::int64_t t = groups.row(group), first = groups.column(group), begin = threadIdx.x % Threads;
+  const auto n = static_cast<float>(groups.n);
+  float sum = 0, squares = 0;
+  for (std::int64_t i = begin; i < groups.n; i += Threads) sum += x.number(t, first + i);
+  const float mean = combined<Threads>(sum, Plus()) / n;
+  for (std::int64_t i = begin; i < groups.n; i += Threads) {
+    const float away = x.number(t, first + i) - mean;
+    squares = fmaf(away, away, squares);
+  }
+  const float inverse = 1 / sqrtf(combined<Threads>(squares, Plus()) / n + eps);
+  for (std::int64_t i = begin; i < groups.n; i += Threads) {
+    float out = (x.number(t, first + i) - mean) * inverse;
+    if (weight != nullptr) out *= weight[first + i];
+    if (bias != nullptr) out += bias[first + i];
+    y.store(t, first + i, Pack<1>{{out}});
+  }
+}
+
 /// y = e^{temperature · x − m} / Σ, m the largest exponent. A group that allows nothing (−∞ only) gives zeros. `Threads` threads own a
 /// group. The product is rounded before m is taken away: fused, 1e30 · 0.3 − m would be the rounding error of m, not 0.
 template <unsigned Threads, int Width>
@@ -157,6 +182,14 @@ void gated_rms_norm(Tensor y, ConstTensor x, ConstTensor weight, std::int64_t gr
                     cudaStream_t stream) {
   require_same_rows("gated_rms_norm", y, gate);
   normalise("gated_rms_norm", y, x, group, stream, InverseRoot{static_cast<float>(group), eps, f32(weight).data, 0}, gate, act);
+}
+
+void layer_norm(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, std::int64_t group, float eps, cudaStream_t stream) {
+  for (const ConstTensor& row : {weight, bias}) {
+    if (row && row.shape.size() != x.row_size()) fail("layer_norm", x, row);
+  }
+  for_groups("layer_norm", layer_norm_kernel<warp_size>, layer_norm_kernel<most_threads>, y, x, group, stream, f32(weight).data,
+             f32(bias).data, eps);
 }
 
 void l2_norm(Tensor y, ConstTensor x, cudaStream_t stream) {

@@ -31,6 +31,8 @@ inline __device__ float activated(float x, Activation act) {
       return expf(x);
     case Activation::log_one_minus:
       return log1pf(-(x > 1 - 0x1p-24F ? 1 - 0x1p-24F : x));
+    case Activation::tanh:
+      return tanhf(x);
     default:
       return x;
   }
@@ -57,6 +59,8 @@ __device__ Pack<Width> activated(Pack<Width> x, Activation act) {
       return each([](float z) { return activated(z, Activation::exp); });
     case Activation::log_one_minus:
       return each([](float z) { return activated(z, Activation::log_one_minus); });
+    case Activation::tanh:
+      return each([](float z) { return activated(z, Activation::tanh); });
     default:
       return x;
   }

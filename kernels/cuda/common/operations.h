@@ -11,6 +11,7 @@
 #include "kernels/ops/softmax_attention.h"
 #include "kernels/ops/sparse_state.h"
 #include "kernels/ops/token_choice.h"
+#include "kernels/ops/wkv.h"
 #include "kernels/workspace.h"
 
 namespace statescope::cuda {
@@ -39,6 +40,7 @@ void rms_norm_plain(Tensor y, ConstTensor x, std::int64_t group, float eps, cuda
 void add_rms_norm(Tensor y, Tensor x, ConstTensor added, ConstTensor weight, float eps, float offset, cudaStream_t stream);
 void gated_rms_norm(Tensor y, ConstTensor x, ConstTensor weight, std::int64_t group, float eps, ConstTensor gate, Activation act,
                     cudaStream_t stream);
+void layer_norm(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, std::int64_t group, float eps, cudaStream_t stream);
 void l2_norm(Tensor y, ConstTensor x, cudaStream_t stream);
 void sum_norm(Tensor y, ConstTensor x, float eps, cudaStream_t stream);
 void softmax(Tensor y, ConstTensor x, float temperature, cudaStream_t stream);
@@ -60,9 +62,10 @@ void row_sparse(Tensor k, Tensor log_decay, ConstTensor z, std::int64_t topk, bo
 // convolution.cu
 void short_convolutions(std::span<const ShortConvolution> ops, const DeviceSegments& segments, cudaStream_t stream);
 
-// decayed_outer_product.cu, gated_delta_rule.cu: any number of rows a segment
+// decayed_outer_product.cu, gated_delta_rule.cu, wkv.cu: any number of rows a segment
 void decayed_outer_product(const DecayedOuterProduct& op, const DeviceSegments& segments, cudaStream_t stream);
 void gated_delta_rule(const GatedDeltaRule& op, const DeviceSegments& segments, cudaStream_t stream);
+void wkv(const Wkv& op, const DeviceSegments& segments, cudaStream_t stream);
 
 // memory_step.cu: one row of one sequence, states changed in place, all float32. False, and nothing done, for anything else.
 class DecodeQueue;

@@ -35,7 +35,8 @@ struct RecurrenceProblem {
   std::int64_t H, K, V;
   float scale;
   DeviceSegments segments;
-  int batch = 0;  // rows that are loaded at a time
+  int batch = 0;                             // rows that are loaded at a time
+  F32Rows erase_key = {}, erase_along = {};  // of WKV
 };
 
 template <class Operation>

@@ -30,7 +30,9 @@ struct Traced {
         tracer(checkpoint, 1) {
     run.read(some_ids(kTokens), kTokens);
   }
-  std::vector<MemoryTrace> layer(std::int64_t l) { return tracer.trace(l, run.residual(l, 0, kTokens), kTokens); }
+  std::vector<MemoryTrace> layer(std::int64_t l) {
+    return tracer.trace(l, run.residual(l, 0, kTokens), kTokens, nullptr, {}, run.companion(l, 0, kTokens));
+  }
 };
 
 /// One a token, for all of what it wrote.

@@ -100,7 +100,7 @@ void in_every_family(TokenRange needle, std::int64_t question, const Check& chec
     run.read(some_ids(tokens), tokens);
     MemoryTracer tracer(checkpoint, 1);
     for (std::int64_t l = 0; l < run.model().layers(); ++l) {
-      for (const MemoryTrace& trace : tracer.trace(l, run.residual(l, 0, tokens), tokens)) {
+      for (const MemoryTrace& trace : tracer.trace(l, run.residual(l, 0, tokens), tokens, nullptr, {}, run.companion(l, 0, tokens))) {
         if (trace.decay_axis == DecayAxis::columns && trace.decay_width > 1) continue;
         for (const NeedleFate& fate : needle_fates(trace, needle, question, std::string::npos)) check(trace, fate);
       }

@@ -30,11 +30,14 @@ TEST_CASE("observables by name: writes are those that change the state, as wide 
             const auto at = static_cast<std::size_t>(slot * K + r);
             const double w = update.write_weight[at];
             counted += w != 0 && std::abs(w) >= 0.001 * sum ? 1 : 0;
-            // What the write left of a row is erased and written together: |ω_r| ‖v − π‖, without the delta rule |ω_r| ‖v‖.
+            // What the write left of a row is erased and written together: |ω_r| ‖v − π‖, without the delta rule |ω_r| ‖v‖. WKV erases
+            // other rows than it writes.
+            const bool apart = trace->rule == MemoryRule::two_keys;
             std::vector<double> change(static_cast<std::size_t>(V));
             for (std::int64_t c = 0; c < V; ++c)
-              change[static_cast<std::size_t>(c)] = double{update.erased[at * static_cast<std::size_t>(V) + static_cast<std::size_t>(c)]} +
-                                                    update.written[at * static_cast<std::size_t>(V) + static_cast<std::size_t>(c)];
+              change[static_cast<std::size_t>(c)] =
+                  (apart ? 0 : 1) * double{update.erased[at * static_cast<std::size_t>(V) + static_cast<std::size_t>(c)]} +
+                  update.written[at * static_cast<std::size_t>(V) + static_cast<std::size_t>(c)];
             const double size = asked.number("row_write", t, place * static_cast<std::size_t>(K) + static_cast<std::size_t>(r));
             const double weight = asked.number("write_weight", t, place * static_cast<std::size_t>(K) + static_cast<std::size_t>(r));
             if (std::isnan(weight)) CHECK((w == 0 && std::isnan(size)));

@@ -22,6 +22,7 @@ std::vector<json> plain_families() {
         "moba",        "nsa"})
     all.push_back(small_config(family));
   all.push_back(jamba_config());
+  for (const char* family : {"rwkv6", "rwkv7"}) all.push_back(rwkv_config(family));
   for (const char* family : {"qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"}) all.push_back(qwen_config(family));
   return all;
 }
@@ -235,6 +236,8 @@ TEST_CASE("config keys: released configs open, or are refused by the name of wha
                                       "fixed_longformer",
                                       "fixed_bigbird",
                                       "fixed_blocksparse",
+                                      "rwkv6",
+                                      "rwkv7",
                                       "minimax",
                                       "minimax_text01",
                                       "lfm2",

@@ -161,6 +161,7 @@ TEST_CASE("config: values that no model can have are refused at load, by key") {
       {"mamba", {{"time_step_rank", "all"}}, "time_step_rank"},
       {"mamba", {{"layer_norm_epsilon", 1e-5}, {"norm_eps", 1e-6}}, "norm_eps"},
       {"jamba", {{"hidden_act", "gelu"}}, "hidden_act"},
+      {"rwkv7", {{"num_heads", 8}}, "num_heads"},
       {"jamba", {{"mamba_inner_layernorms", false}}, "mamba_inner_layernorms"},
       {"mamba2", {{"dt_limit", {0.1}}}, "dt_limit"},
       {"mamba2", {{"dt_limit", "wide"}}, "dt_limit"},

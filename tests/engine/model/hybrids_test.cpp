@@ -45,6 +45,9 @@ TEST_CASE("hybrids: what a config of one may not say is refused by name") {
   refused(minimax_config("minimax_text_01", {{"postnorm", false}}), "\"postnorm\" is false");
   refused(minimax_config("minimax_text_01", {{"num_attention_heads", 6}}), "\"num_attention_heads\" is 6");
   refused(minimax_config("minimax_m1", {{"shared_intermediate_size", 8}}), "\"shared_intermediate_size\" is 8");
+  refused(rwkv_config("rwkv7", {{"value_dim", {64, 128, 64}}}), "\"value_dim\" holds 128");
+  refused(rwkv_config("rwkv7", {{"attn", {{"layers", {1}}}}}), "\"attn\" is");
+  refused(rwkv_config("rwkv6", {{"hidden_act", "relu"}}), "\"hidden_act\" is \"relu\"");
   refused(olmo_config({{"surprise", 1}}), "\"surprise\" is 1");
   refused(jamba_config({{"attn_layer_offset", 2}}), "\"attn_layer_offset\" is 2");
   refused(jamba_config({{"num_experts_per_tok", 5}}), "\"num_experts_per_tok\" is 5");
@@ -99,6 +102,26 @@ TEST_CASE("DeepSeek-V3: layers that predict further tokens are passed over, with
   Editable cut(*whole.checkpoint());
   cut.set({{"num_hidden_layers", 2}});
   CHECK(std::ranges::any_of(cut.model()->plan().notes, [](const std::string& note) { return note.find("predict several") != note.npos; }));
+}
+
+TEST_CASE("RWKV-7: six mixing vectors in one tensor, as early files have them") {
+  const Editable apart(rwkv_config("rwkv7"));
+  const std::vector<std::int32_t> ids = some_ids(9);
+  const std::vector<float> truth = logits_of(*apart.model(), ids);
+  for (const std::vector<std::int64_t>& shape : {std::vector<std::int64_t>{6, 1, 1, 64}, {6, 64}}) {
+    Editable together(*apart.checkpoint());
+    for (int layer = 0; layer < 3; ++layer) {
+      const std::string prefix = "model.layers." + std::to_string(layer) + ".attn.x_";
+      std::vector<float> all;
+      for (const char which : std::string("rwkvag")) {
+        const std::span<const float> part = together.floats(prefix + which);
+        all.insert(all.end(), part.begin(), part.end());
+        together.erase(prefix + which);
+      }
+      together.add(prefix + "x", shape, all);
+    }
+    CHECK(logits_of(*together.model(), ids) == truth);
+  }
 }
 
 TEST_CASE("hybrids: a missing head is the embedding, whatever the config says") {

@@ -127,6 +127,15 @@ inline json minimax_config(const std::string& model_type, const json& changes = 
   return with(config, with(model_type == "minimax" ? json::object() : released, changes));
 }
 
+/// Heads of 16 channels.
+inline json rwkv_config(const std::string& model_type, const json& changes = json::object()) {
+  const json config{
+      {"model_type", model_type}, {"vocab_size", 97}, {"hidden_size", 64}, {"num_hidden_layers", 3}, {"intermediate_size", 40}};
+  const json seventh{{"head_dim", 16}, {"decay_low_rank_dim", 6}, {"a_low_rank_dim", 5}, {"v_low_rank_dim", 4}, {"gate_low_rank_dim", 7}};
+  const json sixth{{"num_heads", 4}, {"proj_low_rank_dim", 3}, {"gate_low_rank_dim", 6}};
+  return with(config, with(model_type == "rwkv7" ? seventh : sixth, changes));
+}
+
 inline json deepseek_config(const json& changes = json::object()) {
   const json config{{"model_type", "deepseek_v3"}, {"vocab_size", 97},           {"hidden_size", 64},          {"num_hidden_layers", 2},
                     {"intermediate_size", 32},     {"num_attention_heads", 2},   {"kv_lora_rank", 16},         {"qk_nope_head_dim", 12},
@@ -373,6 +382,13 @@ inline std::vector<SmallModel> small_models() {
                                                          {"rope_parameters", {{"rope_theta", 500.0}}}})},
       {"lfm2", lfm2_config("lfm2", {{"conv_bias", true}, {"conv_L_cache", 4}})},
       {"lfm2_moe", lfm2_config("lfm2_moe")},
+      {"rwkv6", rwkv_config("rwkv6")},
+      {"rwkv6, 20 channels, no biases, no first norm",
+       rwkv_config("rwkv6", {{"hidden_size", 60}, {"num_heads", 3}, {"expand_k", 1.0}, {"norm_bias", false}, {"norm_first", false}})},
+      {"rwkv7", rwkv_config("rwkv7")},
+      {"rwkv7, 20 channels, exact unit keys",
+       rwkv_config("rwkv7",
+                   {{"hidden_size", 60}, {"head_dim", 20}, {"fuse_norm", false}, {"intermediate_size", nullptr}, {"hidden_ratio", 2}})},
       {"minimax", minimax_config("minimax", {{"num_attention_heads", 6},
                                              {"linear_attn_alpha_factor", 3.5565588200778455},
                                              {"full_attn_beta_factor", 0.8},

@@ -1,0 +1,80 @@
+#include "engine/config/key_lists.h"
+
+namespace statescope {
+namespace {
+
+using enum KeyUse;
+
+// ------------------------------------------------------------------------- Mamba-1, Falcon-Mamba, Jamba (spec §17.1, §17.2, §17.6)
+
+const KeyTable kMamba{{computed,
+                       "",
+                       {"hidden_size", "num_hidden_layers", "vocab_size", "state_size", "expand", "intermediate_size", "time_step_rank",
+                        "conv_kernel", "use_bias", "use_conv_bias", "hidden_act", "layer_norm_epsilon"}},
+                      {harmless, "which kernel does it, not what it does", {"use_mambapy", "use_associative_scan", "use_falcon_mambapy"}},
+                      {harmless, "everything is float32 here", {"residual_in_fp32"}},
+                      {harmless,
+                       "initialisation and training",
+                       {"time_step_scale", "time_step_min", "time_step_max", "time_step_floor", "time_step_init_scheme"}}};
+const KeyTable kMambaOfFla{
+    {computed, "", {"norm_eps", "dt_rank"}},
+    {harmless, "which kernel does it, not what it does", {"fuse_norm", "fuse_cross_entropy", "fuse_linear_cross_entropy"}},
+    {harmless, "initialisation and training", {"dt_scale", "dt_min", "dt_max", "dt_init_scheme", "dt_init_floor"}}};
+const KeyTable kFalconMamba{{computed, "", {"mixer_rms_eps"}}};
+const KeyTable kJamba{
+    {computed, "", {"hidden_size",  "num_hidden_layers",   "vocab_size",          "intermediate_size",   "rms_norm_eps",
+                    "hidden_act",   "attn_layer_period",   "attn_layer_offset",   "expert_layer_period", "expert_layer_offset",
+                    "num_experts",  "num_experts_per_tok", "num_attention_heads", "num_key_value_heads", "mamba_d_state",
+                    "mamba_d_conv", "mamba_expand",        "mamba_dt_rank",       "mamba_conv_bias",     "mamba_proj_bias",
+                    "head_dim"}},
+    {fixed, "true", {"mamba_inner_layernorms"}},
+    {harmless, "which kernel does it, not what it does", {"use_mambapy", "use_associative_scan"}},
+    {harmless, "what a call returns", {"calc_logits_for_entire_prompt"}},
+    {harmless, "no position is told, and nothing is cut off", {"max_position_embeddings"}}};
+
+// -------------------------------------------------------------------------------------------------------- MiniMax (spec §17.5)
+
+const KeyTable kMiniMax{{computed, "", {"num_local_experts", "num_experts_per_tok", "rms_norm_eps"}},
+                        {harmless, "which kernel does it, not what it does", {"block_size"}}};
+const KeyTable kMiniMaxOfTransformers{{computed,
+                                       "",
+                                       {"layer_types", "linear_attn_alpha_factor", "linear_attn_beta_factor", "full_attn_alpha_factor",
+                                        "full_attn_beta_factor", "mlp_alpha_factor", "mlp_beta_factor"}}};
+const KeyTable kMiniMaxReleases{
+    {computed,
+     "",
+     {"attn_type_list", "rotary_dim", "layernorm_linear_attention_alpha", "layernorm_linear_attention_beta",
+      "layernorm_full_attention_alpha", "layernorm_full_attention_beta", "layernorm_mlp_alpha", "layernorm_mlp_beta"}},
+    {fixed, "true", {"postnorm"}},
+    {fixed, "0", {"shared_intermediate_size"}},
+    {harmless, "there is no shared expert", {"shared_moe_mode"}}};
+
+// ---------------------------------------------------------------------------------------------------- RWKV-6, RWKV-7 (spec §17.10)
+
+const KeyTable kRwkv{{computed,
+                      "",
+                      {"hidden_size", "num_hidden_layers", "vocab_size", "intermediate_size", "hidden_ratio", "hidden_act", "norm_eps",
+                       "norm_first", "norm_bias", "num_heads", "gate_low_rank_dim"}},
+                     {fixed, "true", {"elementwise_affine"}},
+                     {harmless, "which kernel does it, not what it does", {"attn_mode", "fuse_cross_entropy", "fuse_linear_cross_entropy"}},
+                     {harmless, "no position is told, and nothing is cut off", {"max_position_embeddings"}}};
+const KeyTable kRwkv6{{computed, "", {"expand_k", "expand_v", "proj_low_rank_dim"}},
+                      {harmless, "which kernel does it, not what it does", {"fuse_norm"}}};
+const KeyTable kRwkv7{{computed, "", {"head_dim", "value_dim", "fuse_norm", "decay_low_rank_dim", "a_low_rank_dim", "v_low_rank_dim"}}};
+
+}  // namespace
+
+std::map<std::string_view, std::vector<const KeyTable*>> recurrent_key_tables() {
+  return {
+      {"mamba", {&kMamba, &kMambaOfFla, &kGeneral, &kWellKnown}},
+      {"falcon_mamba", {&kMamba, &kFalconMamba, &kGeneral, &kWellKnown}},
+      {"jamba", {&kJamba, &kGeneral, &kWellKnown}},
+      {"minimax", {&kMiniMaxOfTransformers, &kMiniMax, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
+      {"minimax_text_01", {&kMiniMaxReleases, &kMiniMax, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
+      {"minimax_m1", {&kMiniMaxReleases, &kMiniMax, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
+      {"rwkv6", {&kRwkv6, &kRwkv, &kGeneral, &kWellKnown}},
+      {"rwkv7", {&kRwkv7, &kRwkv, &kGeneral, &kWellKnown}},
+  };
+}
+
+}  // namespace statescope
