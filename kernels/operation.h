@@ -188,7 +188,8 @@ struct RowSparse {
   bool skip_decay;
 };
 
-// convolution.h, decayed_outer_product.h, gated_delta_rule.h, selective_scan.h, wkv.h, softmax_attention.h, compressed_attention.h, token_choice.h
+// convolution.h, decayed_outer_product.h, gated_delta_rule.h, selective_scan.h, wkv.h, softmax_attention.h, compressed_attention.h,
+// token_choice.h
 
 /// At least one, all over the same segments.
 struct ShortConvolutions {
@@ -361,8 +362,8 @@ struct GatedRmsNorm {
 }  // namespace ops
 
 using Operation =
-    std::variant<ops::Fill, ops::Copy, ops::GatherRows, ops::ScatterAddRows, ops::RmsNorm, ops::RmsNormPlain, ops::LayerNorm, ops::L2Norm, ops::SumNorm,
-                 ops::Softmax, ops::Activate, ops::Gate, ops::Add, ops::ScaleHeads, ops::DivideHeads, ops::LogSigmoidDecay,
+    std::variant<ops::Fill, ops::Copy, ops::GatherRows, ops::ScatterAddRows, ops::RmsNorm, ops::RmsNormPlain, ops::LayerNorm, ops::L2Norm,
+                 ops::SumNorm, ops::Softmax, ops::Activate, ops::Gate, ops::Add, ops::ScaleHeads, ops::DivideHeads, ops::LogSigmoidDecay,
                  ops::GatedDeltaDecay, ops::SoftplusClamp, ops::OneMinusExp, ops::Rope, ops::Embed, ops::Linear, ops::TopK,
                  ops::Renormalise, ops::RowSparse, ops::ShortConvolutions, ops::DecayedOuterProduct, ops::GatedDeltaRule,
                  ops::SelectiveScan, ops::Wkv, ops::SoftmaxAttention, ops::CompressedAttention, ops::ChooseTokens, ops::NextTokenNll,

@@ -49,6 +49,26 @@ const KeyTable kMiniMaxReleases{
     {fixed, "0", {"shared_intermediate_size"}},
     {harmless, "there is no shared expert", {"shared_moe_mode"}}};
 
+// ------------------------------------------------------------------------------------------------- Zamba, Zamba2 (spec §17.7)
+
+const KeyTable kZambas{{computed,
+                        "",
+                        {"layers_block_type", "attention_hidden_size", "attention_head_dim", "num_attention_heads", "num_key_value_heads",
+                         "rms_norm_eps", "n_mamba_heads", "mamba_d_state", "mamba_d_conv", "mamba_expand"}},
+                       {harmless, "which kernel does it, not what it does", {"use_associative_scan", "use_mem_eff_path", "chunk_size"}},
+                       {harmless, "initialisation and training", {"time_step_max", "time_step_floor"}}};
+const KeyTable kZamba{
+    {computed, "", {"hidden_mamba_act", "attn_layer_period", "attn_layer_offset", "mamba_dt_rank", "mamba_conv_bias", "mamba_proj_bias"}},
+    {harmless, "no position is told, and nothing is cut off", {"max_position_embeddings"}},
+    {harmless, "initialisation and training", {"time_step_min"}}};
+const KeyTable kZamba2{{computed,
+                        "",
+                        {"hybrid_layer_ids", "num_mem_blocks", "adapter_rank", "mamba_headdim", "mamba_ngroups", "use_mem_rope",
+                         "use_shared_attention_adapter", "time_step_min", "time_step_limit"}},
+                       {fixed, "false", {"use_long_context"}},
+                       {harmless, "the convolution always has a bias", {"use_conv_bias"}},
+                       {harmless, "the reference does not read it", {"kv_channels", "num_query_groups"}}};
+
 // ---------------------------------------------------------------------------------------------------- RWKV-6, RWKV-7 (spec §17.10)
 
 const KeyTable kRwkv{{computed,
@@ -72,6 +92,8 @@ std::map<std::string_view, std::vector<const KeyTable*>> recurrent_key_tables() 
       {"minimax", {&kMiniMaxOfTransformers, &kMiniMax, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
       {"minimax_text_01", {&kMiniMaxReleases, &kMiniMax, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
       {"minimax_m1", {&kMiniMaxReleases, &kMiniMax, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
+      {"zamba", {&kZamba, &kZambas, &kHybridModel, &kGeneral, &kWellKnown}},
+      {"zamba2", {&kZamba2, &kZambas, &kHybridPositions, &kHybridModel, &kGeneral, &kWellKnown}},
       {"rwkv6", {&kRwkv6, &kRwkv, &kGeneral, &kWellKnown}},
       {"rwkv7", {&kRwkv7, &kRwkv, &kGeneral, &kWellKnown}},
   };

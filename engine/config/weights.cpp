@@ -94,10 +94,23 @@ bool StoredWeights::is_widened(const StoredTensor& stored) const { return stored
 ConstTensor StoredWeights::matrix(const std::string& name, std::vector<std::int64_t> shape) {
   const StoredTensor& stored = checked(name, shape);
   if (is_widened(stored)) return floats(name, std::move(shape));
+  if (const auto known = matrices_.find(name); known != matrices_.end()) return known->second;
   Buffer owner;
   ConstTensor weight = backend_.adopt({stored.data, stored.dtype, folded(shape)}, owner);
   weight.scales = stored.scales;
   if (owner) buffers_.push_back(std::move(owner));
+  return matrices_[name] = weight;
+}
+
+ConstTensor StoredWeights::matrix_in_order(const std::string& name, std::vector<std::int64_t> shape, std::span<const std::int64_t> order) {
+  const StoredTensor& stored = checked(name, shape);
+  if (stored.scales) throw Error(fmt::format("tensor {}: rows in another order are not supported where it is quantised", name));
+  const std::size_t row = static_cast<std::size_t>(stored.bytes() / shape[0]);
+  std::vector<std::byte> rows;
+  for (const std::int64_t i : order)
+    rows.insert(rows.end(), stored.data + static_cast<std::size_t>(i) * row, stored.data + static_cast<std::size_t>(i + 1) * row);
+  const Tensor weight(buffers_.emplace_back(backend_.allocate_weights(rows.size())).get(), stored.dtype, folded(shape));
+  backend_.upload(weight, ConstTensor(rows.data(), stored.dtype, weight.shape));
   return weight;
 }
 

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,8 @@ class Weights {
   /// The same for several, side by side on a device that has memory of its own, each from a multiple of 64 bytes on: so that products with
   /// them may be one where they fill those (Backend::linear_together).
   virtual std::vector<ConstTensor> matrices(const std::vector<TensorSpec>& specs);
+  /// A matrix whose rows come in another order: row i is the stored row `order`[i].
+  virtual ConstTensor matrix_in_order(const std::string& name, std::vector<std::int64_t> shape, std::span<const std::int64_t> order) = 0;
   /// The same as float32: norms, gates, decays, biases, convolutions.
   virtual ConstTensor floats(const std::string& name, std::vector<std::int64_t> shape) = 0;
   /// The same as float32 on the host.
@@ -53,6 +56,9 @@ class WeightScope {
     return weights_.extent(full(name), axis, fallback);
   }
   ConstTensor matrix(std::string_view name, std::vector<std::int64_t> shape) const { return weights_.matrix(full(name), std::move(shape)); }
+  ConstTensor matrix_in_order(std::string_view name, std::vector<std::int64_t> shape, std::span<const std::int64_t> order) const {
+    return weights_.matrix_in_order(full(name), std::move(shape), order);
+  }
   std::vector<ConstTensor> matrices(std::vector<TensorSpec> specs) const {
     for (TensorSpec& spec : specs) spec.name = full(spec.name);
     return weights_.matrices(specs);
@@ -78,6 +84,7 @@ class StoredWeights final : public Weights {
   bool has(const std::string& name) const override;
   std::int64_t extent(const std::string& name, std::size_t axis, std::int64_t fallback) const override;
   ConstTensor matrix(const std::string& name, std::vector<std::int64_t> shape) override;
+  ConstTensor matrix_in_order(const std::string& name, std::vector<std::int64_t> shape, std::span<const std::int64_t> order) override;
   std::vector<ConstTensor> matrices(const std::vector<TensorSpec>& specs) override;
   ConstTensor floats(const std::string& name, std::vector<std::int64_t> shape) override;
   std::vector<float> host(const std::string& name, std::vector<std::int64_t> shape) override;
@@ -93,6 +100,7 @@ class StoredWeights final : public Weights {
   const StoredTensor& checked(const std::string& name, const std::vector<std::int64_t>& shape);
   std::map<std::string, StoredTensor> tensors_;
   std::map<std::string, bool> used_;
+  std::map<std::string, ConstTensor> matrices_;  // those handed out by themselves: layers may share them
   Backend& backend_;
   std::vector<Buffer> buffers_;
 };
@@ -103,6 +111,9 @@ class DescribedWeights final : public Weights {
   bool has(const std::string&) const override { return false; }
   std::int64_t extent(const std::string&, std::size_t, std::int64_t fallback) const override { return fallback; }
   ConstTensor matrix(const std::string& name, std::vector<std::int64_t> shape) override;
+  ConstTensor matrix_in_order(const std::string& name, std::vector<std::int64_t> shape, std::span<const std::int64_t>) override {
+    return matrix(name, std::move(shape));
+  }
   ConstTensor floats(const std::string& name, std::vector<std::int64_t> shape) override { return matrix(name, std::move(shape)); }
   std::vector<float> host(const std::string& name, std::vector<std::int64_t> shape) override;
   ConstTensor constant(const std::vector<float>& values) override;

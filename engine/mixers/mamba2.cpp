@@ -74,10 +74,10 @@ MixerLayout Mamba2Mixer::layout() const {
   return layout;
 }
 
-void Mamba2Mixer::describe(Program& p) const {
+Value Mamba2Mixer::output(Program& p, Value u) const {
   // z | x | B | C | dt = in_proj(u);   x | B | C = silu(conv(x | B | C))
   const std::int64_t bc = groups_ * state_size_, conv_dim = d_in_ + 2 * bc;
-  Value zxbcdt = in_proj_(p, scaled_input(p, in_factor_, in_proj_.weight.row_size()));
+  Value zxbcdt = in_proj_(p, scaled_input(p, u, in_factor_, in_proj_.weight.row_size()));
   if (part_factors_) zxbcdt = p.combine(program::Gate{}, zxbcdt, p.constant(part_factors_, {p.width(zxbcdt)}));
   const Value z = p.columns(zxbcdt, 0, {d_in_});
   const Value xbc = conv_(p, p.columns(zxbcdt, d_in_, {conv_dim}), 0), x = p.columns(xbc, 0, {heads_, P_});
@@ -102,7 +102,7 @@ void Mamba2Mixer::describe(Program& p) const {
   y = p.combine(program::Gate{Activation::silu}, y, z);
   if (norm_ && !norm_before_gate_) y = group_norm(p, y);
   p.readouts.push_back(p.show("readout", y));
-  p.result = out_proj_(p, y);
+  return out_proj_(p, y);
 }
 
 Value Mamba2Mixer::group_norm(Program& p, Value x) const {

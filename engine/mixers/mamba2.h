@@ -1,4 +1,4 @@
-// Mamba-2 as a part: by itself (its row of the table) and as one branch of Falcon-H1.
+// Mamba-2 as a part: by itself (its row of the table), as one branch of Falcon-H1, and behind the shared block of Zamba2.
 #pragma once
 
 #include <limits>
@@ -11,7 +11,9 @@ class Mamba2Mixer final : public DescribedMixer {
  public:
   explicit Mamba2Mixer(const MixerBuild& build);
   MixerLayout layout() const override;
-  void describe(Program& p) const override;
+  void describe(Program& p) const override { p.result = output(p, p.x()); }
+  /// Of x, already normalised.
+  Value output(Program& p, Value x) const;
 
  private:
   void read_sizes(const Config& config, std::int64_t hidden);

@@ -153,10 +153,10 @@ Value input_of(Program& p, std::int64_t width) {
   return p.x();
 }
 
-Value scaled_input(Program& p, float factor, std::int64_t hidden) {
-  if (factor == 1) return p.x();
+Value scaled_input(Program& p, Value x, float factor, std::int64_t hidden) {
+  if (factor == 1) return x;
   const Value y = p.value({hidden});
-  p.apply_into(y, program::Times{factor}, p.x());
+  p.apply_into(y, program::Times{factor}, x);
   return y;
 }
 

@@ -72,8 +72,8 @@ struct LowRank {
 
 /// The layer's input, `width` wide: for a layer that reads parts of it.
 Value input_of(Program& p, std::int64_t width);
-/// factor · x of the layer's input, `hidden` wide
-Value scaled_input(Program& p, float factor, std::int64_t hidden);
+/// factor · x, `hidden` wide
+Value scaled_input(Program& p, Value x, float factor, std::int64_t hidden);
 /// x ← factor · x
 void multiply(Backend& backend, Workspace& workspace, Tensor x, float factor);
 

@@ -19,8 +19,8 @@ constexpr std::string_view kWkv = "WKV";
 constexpr std::string_view kAttention = "softmax attention";
 constexpr std::string_view kConvolution = "short convolution";
 
-const std::array<MixerRow, 28>& rows() {
-  static const std::array<MixerRow, 28> table{{
+const std::array<MixerRow, 31>& rows() {
+  static const std::array<MixerRow, 31> table{{
       {"transformer", kAttention, {"q", "k", "v", "moba_selected", "readout"}, make_softmax_attention},
       {"moba", kAttention, {"q", "k", "v", "moba_selected", "output_gate", "readout"}, make_moba},
       {"linear_attn", kOuterProduct, {"q", "k", "v", "readout"}, make_linear_attention},
@@ -48,6 +48,15 @@ const std::array<MixerRow, 28>& rows() {
       {"lightning_attention", kOuterProduct, {"q", "k", "v", "log_decay", "output_gate", "readout"}, make_lightning_attention},
       {"rwkv6", kWkv, {"q", "k", "v", "log_decay", "output_gate", "readout"}, make_rwkv6},
       {"rwkv7", kWkv, {"q", "k", "v", "log_decay", "erase_key", "erase_rate", "output_gate", "readout"}, make_rwkv7},
+      {"zamba_mamba", kSelectiveScan, {"q", "k", "v", "dt", "output_gate", "readout"}, make_zamba_mamba},
+      {"zamba_hybrid",
+       kSelectiveScan,
+       {"q", "k", "v", "dt", "output_gate", "readout", "attention_readout", "shared_out"},
+       make_zamba_hybrid},
+      {"zamba2_hybrid",
+       kOuterProduct,
+       {"q", "k", "v", "log_decay", "dt", "output_gate", "readout", "attention_readout", "shared_out"},
+       make_zamba2_hybrid},
       {"sse",
        kOuterProduct,
        {"q", "k", "v", "log_decay", "beta", "partition_logits", "partition_gate", "partition_selected", "output_gate", "readout"},
@@ -68,7 +77,7 @@ const std::array<MixerRow, 28>& rows() {
   return table;
 }
 
-constexpr std::array<ChannelRow, 30> kChannels{{
+constexpr std::array<ChannelRow, 31> kChannels{{
     {"q", "[heads, K] or [shared | sparse, heads, K]", "1",
      "queries as the memory reads with them, before the factor K^{-1/2}; SSE: before gate and L2 norm (spec §3, §4.3)"},
     {"k", "[heads, K] or [shared | sparse, heads, K]", "1",
@@ -102,7 +111,8 @@ constexpr std::array<ChannelRow, 30> kChannels{{
     {"dsa_selected", "[index_topk]", "index", "tokens that all heads attend to, ascending, −1 where fewer exist (spec §18.2)"},
     {"dsa_scores", "[index_topk]", "1", "I_ts of those tokens, the indexer's scores, 0 where there are fewer (spec §18.2)"},
     {"readout", "[H·V]", "1", "what was read, after norm and gate, before o_proj (spec §1.3)"},
-    {"attention_readout", "[H·V]", "1", "of a layer with two branches, what its attention read, before o_proj (spec §19.5)"},
+    {"attention_readout", "[H·V]", "1", "of a layer with attention beside its memory, what that read, before o_proj (spec §19.5, §17.7)"},
+    {"shared_out", "[D]", "1", "what the block that layers share adds to the input of this layer's Mamba (spec §17.7)"},
     {"written", "[D]", "1", "B ⊙ u, the gated input that a short convolution keeps (spec §19.10)"},
     {"mixer_out", "[D]", "1", "what the mixer adds to the residual stream: its output after the projection (spec §1.3)"},
     {"moe_logits", "[E]", "1", "router of the expert layer (spec §8.1)"},

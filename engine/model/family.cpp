@@ -61,6 +61,8 @@ constexpr FamilyRow kFamilies[] = {
     {"mamba", plan_mamba},
     {"falcon_mamba", plan_mamba},
     {"jamba", plan_jamba},
+    {"zamba", plan_zamba},
+    {"zamba2", plan_zamba},
     {"rwkv6", plan_rwkv},
     {"rwkv7", plan_rwkv},
     {"minimax", plan_minimax},

@@ -16,8 +16,9 @@ namespace statescope {
 
 enum class FfnKind { none, mlp, experts, channel_mix };
 
-/// What goes beside the residual stream through all layers, as wide as it: nothing, or the values v of layer 0 (RWKV-7).
-enum class Companion { none, first_values };
+/// What goes beside the residual stream through all layers, as wide as it: nothing, the values v of layer 0 (RWKV-7), or the embedding
+/// (Zamba).
+enum class Companion { none, first_values, embedding };
 
 /// How what a part puts out enters the residual stream x.
 struct Residual {

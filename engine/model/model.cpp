@@ -231,6 +231,10 @@ void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const 
   const Workspace::Mark mark(workspace_);
   ForwardOptions whole = options;
   if (has_companion()) whole.companion = workspace_.tensor(hidden.shape);
+  if (plan_.companion == Companion::embedding) {
+    backend_->copy(whole.companion, hidden);
+    if (observer) observer->companion(whole.companion);
+  }
   const auto tokens = static_cast<std::int64_t>(ids.size());
   const std::int64_t unwanted = observer ? 0 : tokens - std::min(options.outputs.value_or(tokens), tokens);
   const auto read = [&](Observer* shown) {

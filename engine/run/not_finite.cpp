@@ -85,6 +85,9 @@ class AskedWeights final : public Weights {
     return found == tensors_.end() || axis >= found->second.shape.size() ? fallback : found->second.shape[axis];
   }
   ConstTensor matrix(const std::string& name, std::vector<std::int64_t> /*shape*/) override { return ask(name).matrix(); }
+  ConstTensor matrix_in_order(const std::string& name, std::vector<std::int64_t> /*shape*/, std::span<const std::int64_t>) override {
+    return ask(name).matrix();
+  }
   ConstTensor floats(const std::string& name, std::vector<std::int64_t> /*shape*/) override { return ask(name).matrix(); }
   std::vector<float> host(const std::string& name, std::vector<std::int64_t> /*shape*/) override {
     const StoredTensor& tensor = ask(name);

@@ -331,56 +331,6 @@ std::vector<float> Run::logits(std::int64_t from, std::int64_t to) {
   return host_floats(backend, logits);
 }
 
-/// The layer's state after the first `tokens` tokens; the run's own, not a copy, if those are all.
-MixerState Run::replayed(std::int64_t layer, std::int64_t tokens) {
-  if (tokens < first_) return parent_->replayed(layer, tokens);
-  if (tokens == this->tokens() && !reading_) return state_.layers[static_cast<std::size_t>(layer)];
-  MixerState state = make_state(model_->layout(layer), model_->backend());
-  auto frame = keyframes_.upper_bound(tokens);
-  std::int64_t from = 0;
-  if (frame != keyframes_.begin()) {
-    --frame;
-    from = frame->first;
-    frame->second.load(state.everything, frame_offsets_[static_cast<std::size_t>(layer)]);
-  }
-  advance(layer, state, from, tokens);
-  return state;
-}
-
-void Run::advance(std::int64_t layer, MixerState& state, std::int64_t from, std::int64_t to) {
-  for (std::int64_t end; from < to; from = end) {
-    end = std::min({to, from + options_.tokens_at_once, schedule_.next_stop(from)});
-    ForwardOptions options = forward_;
-    options.rules = schedule_.rules(from);
-    if (end - from == 1) options.chunk_size = 0;
-    Buffer memory, companion;
-    if (model_->reads_companion(layer)) options.companion = block_inputs(companion, model_->layers() + 1, from, end);
-    model_->replay(layer, state, block_inputs(memory, layer, from, end), from, options);
-    schedule_.edit(layer, state, end, *model_);
-  }
-}
-
-void Run::step(std::int64_t layer, MixerState& state, std::int64_t token) {
-  if (token >= first_) return advance(layer, state, token, token + 1);
-  parent_->step(layer, state, token);
-  if (token + 1 == first_) schedule_.edit(layer, state, first_, *model_);
-}
-
-MixerState Run::mixer_state(std::int64_t layer, std::int64_t tokens) {
-  if (tokens < first_) return parent_->mixer_state(layer, tokens);
-  MixerState state = make_state(model_->layout(layer), model_->backend());
-  if (state.everything) model_->backend().copy(state.everything, replayed(layer, tokens).everything);
-  const auto former = std::ranges::find_if(former_kv_, [&](const FormerKv& kv) { return kv.layer == layer && tokens < kv.tokens; });
-  state.kv = former == former_kv_.end() ? state_.layers[static_cast<std::size_t>(layer)].kv : former->kv;
-  if (!state.kv.k) return state;
-  // What is appended to a full cache goes elsewhere.
-  state.kv.k = state.kv.k.slice(0, tokens);
-  state.kv.v = state.kv.v.slice(0, tokens);
-  if (state.kv.index) state.kv.index = state.kv.index.slice(0, tokens);
-  state.kv.length = tokens;
-  return state;
-}
-
 bool Run::is_keyframe(std::int64_t token) const {
   if (token + 1 < first_) return parent_->is_keyframe(token);
   return (token + 1) % options_.keyframe_interval == 0 || token == tokens() - 1 || (parent_ && token + 1 == first_);

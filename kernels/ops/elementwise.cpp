@@ -108,6 +108,14 @@ void map_row(float* y, const float* factor, const float* x, std::size_t n, Funct
   store_rest(factor != nullptr ? hn::Mul(load_rest(factor + i, n - i, 0), v) : v, y + i, n - i);
 }
 
+/// x Φ(x), number by number: Highway has no error function.
+void gelu_row(float* y, const float* factor, const float* x, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto gelu = static_cast<float>(0.5 * x[i] * std::erfc(-0.7071067811865476 * x[i]));
+    y[i] = factor != nullptr ? factor[i] * gelu : gelu;
+  }
+}
+
 void activate_row(float* y, const float* factor, const float* x, std::size_t n, Activation act) {
   switch (act) {
     case Activation::identity:
@@ -126,6 +134,8 @@ void activate_row(float* y, const float* factor, const float* x, std::size_t n, 
       return map_row(y, factor, x, n, LogOneMinus());
     case Activation::tanh:
       return map_row(y, factor, x, n, Tanh());
+    case Activation::gelu:
+      return gelu_row(y, factor, x, n);
   }
 }
 

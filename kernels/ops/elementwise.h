@@ -9,7 +9,8 @@
 namespace statescope {
 
 /// exp: e^x; log_one_minus: ln(max(1 − x, 2^−24)), from what is written of a row what is kept of it: finite where float32 has 1 − x for 0.
-enum class Activation { identity, silu, relu, sigmoid, elu_plus_one, exp, log_one_minus, tanh };
+/// gelu: x Φ(x), Φ(x) = ½ (1 + erf(x/√2)).
+enum class Activation { identity, silu, relu, sigmoid, elu_plus_one, exp, log_one_minus, tanh, gelu };
 
 /// y = x · (mean(x²) + eps)^{-1/2} ⊙ (weight + offset) over groups of weight.rows() numbers (a head, or the whole row) (spec §1.2).
 /// y, x [T, ...]; weight [n] float32, n divides the row size; `offset` 1 is the zero-centred form of Qwen3-Next (spec §8.1).

@@ -16,7 +16,7 @@ std::string number(double x) {
 }
 
 std::string name_of(Activation act) {
-  constexpr std::array names{"identity", "silu", "relu", "sigmoid", "elu+1", "exp", "ln(1 − ·)", "tanh"};
+  constexpr std::array names{"identity", "silu", "relu", "sigmoid", "elu+1", "exp", "ln(1 − ·)", "tanh", "gelu"};
   return names[static_cast<std::size_t>(act)];
 }
 

@@ -10,8 +10,9 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-const std::vector<Activation> activations = {Activation::identity,     Activation::silu, Activation::relu,          Activation::sigmoid,
-                                             Activation::elu_plus_one, Activation::exp,  Activation::log_one_minus, Activation::tanh};
+const std::vector<Activation> activations = {Activation::identity,      Activation::silu,         Activation::relu,
+                                             Activation::sigmoid,       Activation::elu_plus_one, Activation::exp,
+                                             Activation::log_one_minus, Activation::tanh,         Activation::gelu};
 
 /// visit([T, H, K]); one without rows at the end.
 void for_each_shape(const std::function<void(const Shape&)>& visit) {

@@ -35,12 +35,15 @@ double activation(Activation act, double x) {
       return std::log1p(-std::min(x, 1 - 0x1p-24));
     case Activation::tanh:
       return std::tanh(x);
+    case Activation::gelu:
+      return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
   }
   return 0;
 }
 
-const std::vector<Activation> activations = {Activation::identity,     Activation::silu, Activation::relu,          Activation::sigmoid,
-                                             Activation::elu_plus_one, Activation::exp,  Activation::log_one_minus, Activation::tanh};
+const std::vector<Activation> activations = {Activation::identity,      Activation::silu,         Activation::relu,
+                                             Activation::sigmoid,       Activation::elu_plus_one, Activation::exp,
+                                             Activation::log_one_minus, Activation::tanh,         Activation::gelu};
 
 /// y[i] = fn(x[i]) in double precision.
 template <class Fn>

@@ -60,7 +60,7 @@ MixerLayout AttentionHeads::layout() const {
 
 Value AttentionHeads::queries(Program& p) const {
   const auto times = [&](float factor, Value z) { return factor == 1 ? z : p.apply(program::Times{factor}, z); };
-  const Value x = scaled_input(p, in_factor_, hidden_);
+  const Value x = scaled_input(p, p.x(), in_factor_, hidden_);
   const auto heads = [&](const Linear& linear, std::int64_t count) {
     return p.with_axes(linear(p, x, ValueType::exact), {count, head_dim_});
   };

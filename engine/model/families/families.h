@@ -33,6 +33,9 @@ Plan plan_lfm2(const Config& config, const std::string& family);
 /// Kimi Linear: three layers of KDA to one of latent attention, dense first, then experts (spec §17.4).
 Plan plan_kimi_linear(const Config& config, const std::string& family);
 
+/// Zamba and Zamba2: Mamba, and a block of attention and an MLP that layers share (spec §17.7).
+Plan plan_zamba(const Config& config, const std::string& family);
+
 /// RWKV-6 and RWKV-7 as flash-linear-attention stores them (spec §17.10).
 Plan plan_rwkv(const Config& config, const std::string& family);
 

@@ -50,6 +50,11 @@ Config mamba2_layer(const Config& config, const MambaKeys& keys) {
   return Config(std::move(layer));
 }
 
+std::int64_t time_step_rank(const Config& config, std::string_view key, std::int64_t hidden) {
+  if (!config.has(key) || config.raw()[std::string(key)] == "auto") return (hidden + 15) / 16;
+  return config.integer(key);
+}
+
 Config softmax_layer(const Config& config) {
   const std::int64_t hidden = config.integer("hidden_size"), heads = config.integer("num_attention_heads");
   const bool bias = config.boolean("attention_bias", false);

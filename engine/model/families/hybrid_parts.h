@@ -16,6 +16,9 @@ struct MambaKeys {
 /// The config of a hybrid's Mamba-2 layers (spec §19.2), as the mixer reads it.
 Config mamba2_layer(const Config& config, const MambaKeys& keys);
 
+/// The rank of Mamba-1's Δ: "auto" is ceil(D / 16).
+std::int64_t time_step_rank(const Config& config, std::string_view key, std::int64_t hidden);
+
 /// The config of a hybrid's softmax layers: grouped heads, biases by attention_bias, positions by the config's rope settings.
 Config softmax_layer(const Config& config);
 /// The same without positions.

@@ -12,12 +12,6 @@
 namespace statescope {
 namespace {
 
-/// The rank of Δ: "auto" is ceil(D / 16).
-std::int64_t time_step_rank(const Config& config, std::string_view key, std::int64_t hidden) {
-  if (!config.has(key) || config.raw()[std::string(key)] == "auto") return (hidden + 15) / 16;
-  return config.integer(key);
-}
-
 /// Throws Error where the config says another width than expand · hidden_size.
 void require_derived_width(const Config& config, std::int64_t hidden) {
   const std::int64_t derived = expanded(hidden, config, "expand", 2);

@@ -33,6 +33,8 @@ inline __device__ float activated(float x, Activation act) {
       return log1pf(-(x > 1 - 0x1p-24F ? 1 - 0x1p-24F : x));
     case Activation::tanh:
       return tanhf(x);
+    case Activation::gelu:
+      return 0.5F * x * erfcf(-0.70710678F * x);
     default:
       return x;
   }
@@ -61,6 +63,8 @@ __device__ Pack<Width> activated(Pack<Width> x, Activation act) {
       return each([](float z) { return activated(z, Activation::log_one_minus); });
     case Activation::tanh:
       return each([](float z) { return activated(z, Activation::tanh); });
+    case Activation::gelu:
+      return each([](float z) { return activated(z, Activation::gelu); });
     default:
       return x;
   }

@@ -22,6 +22,7 @@ std::vector<json> plain_families() {
         "moba",        "nsa"})
     all.push_back(small_config(family));
   all.push_back(jamba_config());
+  for (const char* family : {"zamba", "zamba2"}) all.push_back(zamba_config(family));
   for (const char* family : {"rwkv6", "rwkv7"}) all.push_back(rwkv_config(family));
   for (const char* family : {"qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"}) all.push_back(qwen_config(family));
   return all;
@@ -193,6 +194,7 @@ TEST_CASE("config keys: a changed number or switch is refused, or changes what i
       if (key == "intermediate_size" && type == "qwen3_next") continue;  // all layers have experts
       if (key == "intermediate_size" && dense_granite) continue;         // its MLP has a key of its own
       if (key == "first_k_dense_replace" && small.config.contains("mlp_layer_types")) continue;  // which says it of each layer
+      if (key == "fuse_norm") continue;                                                          // a 1e-6 within a norm
       if (key == "mamba_expand" && small.config.contains("mamba_d_ssm")) continue;               // which says the width instead
       std::vector<float> found;
       try {
@@ -236,6 +238,8 @@ TEST_CASE("config keys: released configs open, or are refused by the name of wha
                                       "fixed_longformer",
                                       "fixed_bigbird",
                                       "fixed_blocksparse",
+                                      "zamba",
+                                      "zamba2",
                                       "rwkv6",
                                       "rwkv7",
                                       "minimax",

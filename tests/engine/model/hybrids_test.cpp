@@ -45,6 +45,11 @@ TEST_CASE("hybrids: what a config of one may not say is refused by name") {
   refused(minimax_config("minimax_text_01", {{"postnorm", false}}), "\"postnorm\" is false");
   refused(minimax_config("minimax_text_01", {{"num_attention_heads", 6}}), "\"num_attention_heads\" is 6");
   refused(minimax_config("minimax_m1", {{"shared_intermediate_size", 8}}), "\"shared_intermediate_size\" is 8");
+  refused(zamba_config("zamba", {{"attention_hidden_size", 40}}), "\"attention_hidden_size\" is 40");
+  refused(zamba_config("zamba", {{"hidden_act", "silu"}}), "\"hidden_act\" is \"silu\"");
+  refused(zamba_config("zamba2", {{"layers_block_type", nullptr}}), "\"layers_block_type\" is missing");
+  refused(zamba_config("zamba2", {{"hybrid_layer_ids", {0, 2}}}), "\"hybrid_layer_ids\" names other layers");
+  refused(zamba_config("zamba2", {{"use_long_context", true}}), "\"use_long_context\" is true");
   refused(rwkv_config("rwkv7", {{"value_dim", {64, 128, 64}}}), "\"value_dim\" holds 128");
   refused(rwkv_config("rwkv7", {{"attn", {{"layers", {1}}}}}), "\"attn\" is");
   refused(rwkv_config("rwkv6", {{"hidden_act", "relu"}}), "\"hidden_act\" is \"relu\"");
@@ -102,6 +107,22 @@ TEST_CASE("DeepSeek-V3: layers that predict further tokens are passed over, with
   Editable cut(*whole.checkpoint());
   cut.set({{"num_hidden_layers", 2}});
   CHECK(std::ranges::any_of(cut.model()->plan().notes, [](const std::string& note) { return note.find("predict several") != note.npos; }));
+}
+
+TEST_CASE("Zamba: a layer's own copy of the shared block is its own") {
+  const Editable once(zamba_config("zamba"));
+  const std::vector<std::int32_t> ids = some_ids(9);
+  const std::vector<float> truth = logits_of(*once.model(), ids);
+  Editable copied(*once.checkpoint());
+  for (const StoredTensor& tensor : once.checkpoint()->tensors) {
+    constexpr std::string_view owner = "model.layers.1.shared_transf.";
+    if (!tensor.name.starts_with(owner)) continue;
+    const std::span<const float> values = floats(tensor);
+    copied.add("model.layers.2.shared_transf." + tensor.name.substr(owner.size()), tensor.shape, {values.begin(), values.end()});
+  }
+  CHECK(logits_of(*copied.model(), ids) == truth);
+  copied.fill("layers.2.shared_transf.pre_ff_layernorm.weight", 2.0F);
+  CHECK(logits_of(*copied.model(), ids) != truth);
 }
 
 TEST_CASE("RWKV-7: six mixing vectors in one tensor, as early files have them") {

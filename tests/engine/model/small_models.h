@@ -127,6 +127,15 @@ inline json minimax_config(const std::string& model_type, const json& changes = 
   return with(config, with(model_type == "minimax" ? json::object() : released, changes));
 }
 
+/// A layer of Mamba alone, two that begin with the shared block.
+inline json zamba_config(const std::string& model_type, const json& changes = json::object()) {
+  const json config{{"model_type", model_type}, {"vocab_size", 97},        {"hidden_size", 40},
+                    {"num_hidden_layers", 3},   {"intermediate_size", 24}, {"num_attention_heads", 4},
+                    {"mamba_d_state", 6},       {"mamba_expand", 2},       {"layers_block_type", {"mamba", "hybrid", "hybrid"}}};
+  const json second{{"n_mamba_heads", 8}, {"adapter_rank", 5}, {"mamba_ngroups", 2}};
+  return with(config, with(model_type == "zamba2" ? second : json::object(), changes));
+}
+
 /// Heads of 16 channels.
 inline json rwkv_config(const std::string& model_type, const json& changes = json::object()) {
   const json config{
@@ -382,6 +391,16 @@ inline std::vector<SmallModel> small_models() {
                                                          {"rope_parameters", {{"rope_theta", 500.0}}}})},
       {"lfm2", lfm2_config("lfm2", {{"conv_bias", true}, {"conv_L_cache", 4}})},
       {"lfm2_moe", lfm2_config("lfm2_moe")},
+      {"zamba", zamba_config("zamba")},
+      {"zamba, four heads, grouped keys, biases", zamba_config("zamba", {{"n_mamba_heads", 4},
+                                                                         {"num_key_value_heads", 2},
+                                                                         {"mamba_proj_bias", true},
+                                                                         {"mamba_dt_rank", 4},
+                                                                         {"layers_block_type", nullptr}})},
+      {"zamba2", zamba_config("zamba2", {{"use_mem_rope", true}, {"use_shared_attention_adapter", true}})},
+      {"zamba2, two blocks, no positions",
+       zamba_config("zamba2",
+                    {{"num_hidden_layers", 4}, {"num_mem_blocks", 2}, {"layers_block_type", {"hybrid", "hybrid", "mamba", "hybrid"}}})},
       {"rwkv6", rwkv_config("rwkv6")},
       {"rwkv6, 20 channels, no biases, no first norm",
        rwkv_config("rwkv6", {{"hidden_size", 60}, {"num_heads", 3}, {"expand_k", 1.0}, {"norm_bias", false}, {"norm_first", false}})},
