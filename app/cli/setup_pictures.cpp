@@ -31,7 +31,8 @@ void add_panel(CLI::App& command, FigurePanel& panel) {
   command.add_option("--head", panel.head, "default: 0")->check(at_least(0));
   command.add_option("--slot", panel.slot, "partition, 0: the shared one (default)")->check(at_least(0));
   command.add_option("--token", panel.token, "below 0: counted from the prompt's end (default: -1, its last)")->check(whole_number());
-  command.add_option("--reference", panel.reference, "the token to compare with, counted likewise")->check(whole_number());
+  command.add_option("--reference", panel.reference, "the token to compare with; below 0: counted from the prompt's end")
+      ->check(whole_number());
   add_parsed(
       command, "--row", [&panel](const std::string& text) { panel.row = row_in(text); },
       "row of the chosen cell; all: the slot's state as a whole");

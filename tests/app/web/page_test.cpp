@@ -131,6 +131,28 @@ TEST_CASE("page: a lesson's page says what its player says") {
   CHECK(html.find("A &lt;small&gt; lesson") != std::string::npos);
 }
 
+#ifndef STATESCOPE_SANITIZE
+TEST_CASE("page: the largest of the shipped lessons stays within 5 MB and fetches nothing") {
+  qt_application();
+  FigureRuns runs;
+  Recorder recorder(runs, {});
+  const Page page = page_of_lesson(load_lesson(find_lesson("collapse")), recorder);
+  for (const PageStep& step : page.steps) {
+    INFO(step.title);
+    CHECK(step.broken.empty());
+    CHECK(step.prose.find("unknown") == std::string::npos);
+    CHECK((!step.question || step.question->right));
+    for (const PagePicture& picture : {step.picture, step.revealed}) {
+      for (const std::size_t view : picture.views) {
+        CHECK(picture.token >= page.views[view].first);
+        CHECK(picture.token < page.views[view].first + page.views[view].tokens);
+      }
+    }
+  }
+  CHECK(references(page_html(page, most)) == std::vector<std::string>{});
+}
+#endif
+
 TEST_CASE("page: Markdown becomes plain elements, whatever stands in it") {
   qt_application();
   CHECK(html_of_markdown("a *b* **c** `d<e>`\n\n1. x\n2. y") ==
