@@ -177,6 +177,10 @@ Interval up_to(std::int64_t position, std::int64_t b, std::int64_t size) {
 void see(std::vector<Interval>& visible, const SoftmaxAttention& op, const BlockMeans& means, const Queries& queries, std::int64_t i) {
   if (chooses_blocks(op.blocks)) return see_best_blocks(visible, op, means, queries, i);
   const std::int64_t position = queries.span.position(queries.first + i);
+  if (op.selected_blocks) {  // there is no choice
+    const std::int64_t width = chosen_width(op.blocks);
+    std::fill_n(op.selected_blocks.i32(queries.span.first_query + queries.first + i) + queries.head * width, width, -1);
+  }
   if (const ConstTensor& ids = op.chosen.ids) {
     const std::int64_t heads = ids.shape.rank() == 3 ? ids.shape[1] : 1, n = ids.row_size() / heads;
     const std::int64_t row = queries.span.first_query + queries.first + i;

@@ -87,7 +87,8 @@ void bench_attention(int threads) {
   const Numbers q = random.uniform({T, H, K}), k = random.uniform({T, H, K}), v = random.uniform({T, H, V});
   Numbers o({T, H, V});
   const std::vector<std::int32_t> keys{0, T}, one{0, 1};
-  SoftmaxAttention op{q.view(), k.view(), v.view(), 0.1F, 0, {}, {keys, {}}, keys, o.view(), {}};
+  SoftmaxAttention op{
+      .q = q.view(), .k = k.view(), .v = v.view(), .scale = 0.1F, .segments = {keys, {}}, .cu_seqlens_k = keys, .o = o.view()};
   const auto chunk = [&](const char* name, double visible) {
     report(name, threads, T, median_seconds([&] { softmax_attention_chunk(op, C); }), 2 * visible * (K + V), row_bytes);
   };

@@ -55,7 +55,7 @@ class Rwkv7 final : public DescribedMixer {
     const auto heads = [&](Value z) { return p.with_axes(z, {heads_, K_}); };
     // x_* = x + δ ⊙ μ_*,   r = r_proj x_r,   k = k_proj x_k,   v = v_proj x_v,   g = g_lora x_g
     const auto mixed = [&](std::size_t which) { return shifted(p, x, delta, p.constant(mu_[which], {hidden_})); };
-    const Value x_v = mixed(3), r = heads(r_proj_(p, mixed(0))), raw_k = k_proj_(p, mixed(2)), g = g_lora_(p, mixed(5));
+    const Value x_v = mixed(3), r = heads(r_proj_(p, mixed(0))), raw_k = k_proj_(p, mixed(2), ValueType::exact), g = g_lora_(p, mixed(5));
     Value v = v_proj_(p, x_v);
     // v ← v + (v₀ − v) ⊙ σ(v_lora x_v), v₀ the values of layer 0
     if (v_lora_) {

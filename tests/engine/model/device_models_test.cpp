@@ -155,7 +155,10 @@ TEST_CASE("device: a layer's steps behind one another, with nothing asked betwee
       const Tensor x(memory.get(), DType::f32, {steps, model->hidden()});
       backend->upload(x, ConstTensor(numbers.data(), DType::f32, x.shape));
       ModelState state = model->start();
-      for (std::int64_t t = 0; t < steps; ++t) model->replay(0, state.layers[0], x.slice(t, 1), t, {.chunk_size = 0});
+      for (std::int64_t t = 0; t < steps; ++t) {
+        const Tensor row = x.slice(t, 1);
+        model->replay(0, state.layers[0], row, t, {.chunk_size = 0, .companion = model->reads_companion(0) ? row : Tensor{}});
+      }
       return state.layers[0].everything ? host_copy(*backend, state.layers[0].everything) : std::vector<float>();
     };
     INFO(small.name);

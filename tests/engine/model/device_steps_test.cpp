@@ -60,7 +60,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 /// Whether a token is several steps of a layer's memory: the chunk form, which is launched, then rounds otherwise than the step form.
 bool takes_several_steps(const Model& model) {
   for (std::int64_t layer = 0; layer < model.layers(); ++layer)
-    if (model.mixer(layer)->layout().steps > 1) return true;
+    if (model.layout(layer).steps > 1) return true;
   return false;
 }
 
