@@ -80,7 +80,7 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS qt6-qpa-plugins)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS qt6-wayland)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS ffmpeg)
 set(CPACK_DEBIAN_CUDA_PACKAGE_NAME statescope-cuda)
-set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "statescope (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "statescope (= ${PROJECT_VERSION}), libc6")  # and the cuBLASLt that the loader finds
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION
     "It runs trained models exactly, steps through a text token by token, forwards
 and back, and shows what their recurrent state does: a desktop program and a
