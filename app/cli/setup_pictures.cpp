@@ -94,7 +94,7 @@ void refuse_options_of_runs(const CLI::App& command, const PageArguments& page) 
   const std::string what = fmt::format("a {} says that itself", ways[static_cast<std::size_t>(kind)]);
   if (page.what.size() > 1) throw CLI::ValidationError("page", fmt::format("takes one {} alone", ways[static_cast<std::size_t>(kind)]));
   if (page.figure.prompt.given()) throw CLI::ValidationError("prompt", what);
-  std::vector<std::string> of_all{"what",     "--output",    "--size",    "--theme", "--max-size",
+  std::vector<std::string> of_all{"subject",  "--output",    "--size",    "--theme", "--max-size",
                                   "--device", "--precision", "--threads", "--force", "--help"};
   if (kind == PageArguments::Kind::spec) of_all.emplace_back("--tokens");
   for (const CLI::Option* option : command.get_options()) {
@@ -209,7 +209,7 @@ void add_page(CLI::App& app, PageArguments& page) {
   CLI::App& command = *app.add_subcommand("page", "a lesson or a run as one HTML file, which a browser steps through without a network");
   FigureArguments& figure = page.figure;
   command
-      .add_option("what", page.what,
+      .add_option("subject", page.what,
                   "a lesson (a file, or the name of one that is shipped), a spec of panels that move together (.json), or checkpoints, at "
                   "most four, side by side")
       ->required()

@@ -43,11 +43,7 @@ class Kda final : public DescribedMixer {
     readout_.gate_act = Activation::sigmoid;
   }
 
-  MixerLayout layout() const override {
-    MixerLayout layout = single_state(heads_, K_, V_, qkv_.cache_shapes());
-    layout.decays = true;
-    return layout;
-  }
+  MixerLayout layout() const override { return decaying_state(heads_, K_, V_, qkv_.cache_shapes()); }
 
   void describe(Program& p) const override {
     const Value x = p.x();

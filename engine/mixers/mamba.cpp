@@ -46,8 +46,7 @@ class Mamba final : public DescribedMixer {
   }
 
   MixerLayout layout() const override {
-    MixerLayout layout = single_state(1, N_, d_in_, {conv_.cache_shape()});
-    layout.decays = true;
+    MixerLayout layout = decaying_state(1, N_, d_in_, {conv_.cache_shape()});
     layout.row_name = "state";
     layout.column_name = "channel";
     return layout;

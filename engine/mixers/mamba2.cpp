@@ -68,11 +68,7 @@ void Mamba2Mixer::read_factors(const Config& config, const WeightScope& weights)
   part_factors_ = weights.constant(row);
 }
 
-MixerLayout Mamba2Mixer::layout() const {
-  MixerLayout layout = single_state(heads_, state_size_, P_, {conv_.cache_shape()});
-  layout.decays = true;
-  return layout;
-}
+MixerLayout Mamba2Mixer::layout() const { return decaying_state(heads_, state_size_, P_, {conv_.cache_shape()}); }
 
 Value Mamba2Mixer::output(Program& p, Value u) const {
   // z | x | B | C | dt = in_proj(u);   x | B | C = silu(conv(x | B | C))

@@ -27,11 +27,7 @@ class MetaLa final : public DescribedMixer {
     readout_ = normed_readout(build, "g_norm.weight", V_, hidden);
   }
 
-  MixerLayout layout() const override {
-    MixerLayout layout = single_state(heads_, K_, V_);
-    layout.decays = true;
-    return layout;
-  }
+  MixerLayout layout() const override { return decaying_state(heads_, K_, V_); }
 
   void describe(Program& p) const override {
     const Value x = p.x(), q = p.with_axes(q_proj_(p, x), {heads_, K_}), v = p.with_axes(v_proj_(p, x), {heads_, V_});

@@ -215,6 +215,12 @@ MixerLayout single_state(std::int64_t heads, std::int64_t K, std::int64_t V, std
   return layout;
 }
 
+MixerLayout decaying_state(std::int64_t heads, std::int64_t K, std::int64_t V, std::vector<Shape> conv_caches) {
+  MixerLayout layout = single_state(heads, K, V, std::move(conv_caches));
+  layout.decays = true;
+  return layout;
+}
+
 float inverse_sqrt(std::int64_t K) { return 1 / std::sqrt(static_cast<float>(K)); }
 
 namespace {

@@ -154,6 +154,8 @@ Readout gated_readout(const MixerBuild& build, std::int64_t head_dim, std::int64
 
 /// The layout of a mixer with one matrix state [H, K, V] and, perhaps, convolutions.
 MixerLayout single_state(std::int64_t heads, std::int64_t K, std::int64_t V, std::vector<Shape> conv_caches = {});
+/// The same, of a memory that forgets.
+MixerLayout decaying_state(std::int64_t heads, std::int64_t K, std::int64_t V, std::vector<Shape> conv_caches = {});
 
 /// K^{-1/2}
 float inverse_sqrt(std::int64_t K);

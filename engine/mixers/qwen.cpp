@@ -37,11 +37,7 @@ class QwenGatedDeltaNet final : public DescribedMixer {
                 .o_proj = Linear(weights, "out_proj", hidden, value_dim)};
   }
 
-  MixerLayout layout() const override {
-    MixerLayout layout = single_state(value_heads_, K_, V_, {conv_.cache_shape()});
-    layout.decays = true;
-    return layout;
-  }
+  MixerLayout layout() const override { return decaying_state(value_heads_, K_, V_, {conv_.cache_shape()}); }
 
   void describe(Program& p) const override {
     const std::int64_t key_dim = key_heads_ * K_, value_dim = value_heads_ * V_;

@@ -32,8 +32,7 @@ class RetNet final : public DescribedMixer {
   }
 
   MixerLayout layout() const override {
-    MixerLayout layout = single_state(heads_, K_, qkv_.V, qkv_.cache_shapes());
-    layout.decays = true;
+    MixerLayout layout = decaying_state(heads_, K_, qkv_.V, qkv_.cache_shapes());
     layout.head_gates = head_gates_.has_value();
     return layout;
   }

@@ -22,6 +22,18 @@ KeySpan span_of(const Op& op, std::int64_t segment) {
   return {queries[s], queries[s + 1] - queries[s], keys[s], keys[s + 1] - keys[s]};
 }
 
+/// Shapes of q, k, v and o. k and v may have fewer heads.
+template <class Op>
+void check_heads(const OperandCheck& check, const Op& op) {
+  const Shape &q = op.q.shape, &k = op.k.shape, &v = op.v.shape;
+  check.require(q.rank() == 3, "q", "found " + q.to_string() + ", expected [queries, heads, d]");
+  check.require(v.rank() == 3, "v", "found " + v.to_string() + ", expected [keys, heads, V]");
+  check.tensor("q", op.q, q);
+  check.heads("k", op.k, {v[0], q[1], q[2]});
+  check.tensor("v", op.v, {k[0], k[1], v[2]});
+  check.tensor("o", op.o, {q[0], q[1], v[2]});
+}
+
 /// Every segment has a key for every query.
 template <class Op>
 void check_spans(const OperandCheck& check, const Op& op, std::int64_t queries, std::int64_t keys) {

@@ -97,13 +97,8 @@ void attend(const CompressedAttention& op, const Means& means, std::int64_t s, s
 
 void check_compressed_attention(const CompressedAttention& op) {
   const OperandCheck check("compressed_attention");
-  const Shape &q = op.q.shape, &k = op.k.shape, &v = op.v.shape;
-  check.require(q.rank() == 3, "q", "found " + q.to_string() + ", expected [queries, heads, d]");
-  check.require(v.rank() == 3, "v", "found " + v.to_string() + ", expected [keys, heads, V]");
-  check.tensor("q", op.q, q);
-  check.heads("k", op.k, {v[0], q[1], q[2]});
-  check.tensor("v", op.v, {k[0], k[1], v[2]});
-  check.tensor("o", op.o, {q[0], q[1], v[2]});
+  const Shape &q = op.q.shape, &k = op.k.shape;
+  check_heads(check, op);
   check.require(op.selected.shape.rank() == 3 && op.selected.shape[2] >= 3, "selected",
                 "found " + op.selected.shape.to_string() + ", expected [queries, key heads, 3 or more]");
   check.tensor("selected", op.selected, {q[0], k[1], op.selected.shape[2]}, DType::i32);

@@ -30,13 +30,8 @@ void check_chosen(const OperandCheck& check, const ChosenBlocks& chosen, const S
 
 OperandCheck check_operands(const SoftmaxAttention& op, const char* operation) {
   const OperandCheck check(operation);
-  const Shape &q = op.q.shape, &k = op.k.shape, &v = op.v.shape;
-  check.require(q.rank() == 3, "q", "found " + q.to_string() + ", expected [queries, heads, d]");
-  check.require(v.rank() == 3, "v", "found " + v.to_string() + ", expected [keys, heads, V]");
-  check.tensor("q", op.q, q);
-  check.heads("k", op.k, {v[0], q[1], q[2]});
-  check.tensor("v", op.v, {k[0], k[1], v[2]});
-  check.tensor("o", op.o, {q[0], q[1], v[2]});
+  const Shape &q = op.q.shape, &k = op.k.shape;
+  check_heads(check, op);
   if (op.selected_blocks) check.tensor("selected_blocks", op.selected_blocks, {q[0], q[1], chosen_width(op.blocks)}, DType::i32);
   check.require(op.window >= 0, "window", "found " + std::to_string(op.window) + ", expected at least 0");
   check.require(op.blocks.block_size >= 0, "blocks", "block size " + std::to_string(op.blocks.block_size) + ", expected at least 0");

@@ -27,11 +27,7 @@ class LightningAttention final : public DescribedMixer {
     log_gamma_ = build.weights.constant(log_decays(heads_, build.layer, build.config.integer("num_hidden_layers")));
   }
 
-  MixerLayout layout() const override {
-    MixerLayout layout = single_state(heads_, head_dim_, head_dim_);
-    layout.decays = true;
-    return layout;
-  }
+  MixerLayout layout() const override { return decaying_state(heads_, head_dim_, head_dim_); }
 
   void describe(Program& p) const override {
     // [q | k | v] = silu(qkv_proj x), head by head

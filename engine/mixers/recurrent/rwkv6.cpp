@@ -31,11 +31,7 @@ class Rwkv6 final : public DescribedMixer {
     o_proj_ = Linear(weights, "o_proj", hidden_, heads_ * V_);
   }
 
-  MixerLayout layout() const override {
-    MixerLayout layout = single_state(heads_, K_, V_, {shift_.cache_shape()});
-    layout.decays = true;
-    return layout;
-  }
+  MixerLayout layout() const override { return decaying_state(heads_, K_, V_, {shift_.cache_shape()}); }
 
   void describe(Program& p) const override {
     const Value x = input_of(p, hidden_), delta = shift_(p, x, 0);

@@ -43,11 +43,7 @@ class Rwkv7 final : public DescribedMixer {
                     .eps = 1e-24F / static_cast<float>(K_)};
   }
 
-  MixerLayout layout() const override {
-    MixerLayout layout = single_state(heads_, K_, K_, {shift_.cache_shape()});
-    layout.decays = true;
-    return layout;
-  }
+  MixerLayout layout() const override { return decaying_state(heads_, K_, K_, {shift_.cache_shape()}); }
 
   void describe(Program& p) const override {
     // x, and behind it v₀ where this is not layer 0

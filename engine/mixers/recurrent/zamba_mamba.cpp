@@ -70,8 +70,7 @@ void ZambaMambaMixer::load_heads(const MixerBuild& build) {
 }
 
 MixerLayout ZambaMambaMixer::layout() const {
-  MixerLayout layout = single_state(heads_, N_, P_, {conv_.cache_shape()});
-  layout.decays = true;
+  MixerLayout layout = decaying_state(heads_, N_, P_, {conv_.cache_shape()});
   layout.row_name = "state";
   layout.column_name = "channel";
   return layout;

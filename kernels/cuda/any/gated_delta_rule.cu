@@ -51,7 +51,7 @@ struct DeltaRule {
       alpha = 1;
     }
     // u = β (v − k S̄),  k S̄ = α (k S)
-    const float u = beta * fmaf(-alpha, predict(S, k), v);
+    const float u = beta * fmaf(-alpha, Tile::read(S, k), v);
     // S = S̄ + kᵀ u,  o = q S
     return write_and_read(S, alpha, k, u, q);
   }
@@ -64,18 +64,6 @@ struct DeltaRule {
 #pragma unroll
       for (int j = 0; j < 4; ++j) S[i + j] *= alpha_i.x[j];
     }
-  }
-
-  /// k S for the thread's column; `k` points at the first four numbers that are the thread's.
-  static __device__ float predict(const float (&S)[RowsPerLane], const Four* k) {
-    float sum[4] = {};
-#pragma unroll
-    for (int i = 0; i < RowsPerLane; i += 4) {
-      const Four k_i = k[i / 4 * Lanes];
-#pragma unroll
-      for (int j = 0; j < 4; ++j) sum[j] = fmaf(k_i.x[j], S[i + j], sum[j]);
-    }
-    return Tile::sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
   }
 
   /// S ← α S + kᵀ u for the thread's rows; returns the column's q S.

@@ -52,11 +52,11 @@ struct WkvRule {
     float erased = 0;
     if constexpr (erases) {
       // p S_{t-1}
-      erased = read(S, own(batch.erase_key));
+      erased = Tile::read(S, own(batch.erase_key));
       along = own(batch.erase_along);
     }
     float o = 0;
-    if constexpr (reads_first) o = read(S, q);
+    if constexpr (reads_first) o = Tile::read(S, q);
       // S = diag(α) S − eᵀ (p S) + kᵀ v
 #pragma unroll
     for (int i = 0; i < RowsPerLane; i += 4) {
@@ -66,21 +66,8 @@ struct WkvRule {
 #pragma unroll
       for (int j = 0; j < 4; ++j) S[i + j] = fmaf(k_i.x[j], v, fmaf(-along_i.x[j], erased, alpha_i.x[j] * S[i + j]));
     }
-    if constexpr (!reads_first) o = read(S, q);
+    if constexpr (!reads_first) o = Tile::read(S, q);
     return o;
-  }
-
- private:
-  /// q S for the thread's column; `q` points at the first four numbers that are the thread's.
-  static __device__ float read(const float (&S)[RowsPerLane], const Four* q) {
-    float sum[4] = {};
-#pragma unroll
-    for (int i = 0; i < RowsPerLane; i += 4) {
-      const Four q_i = q[i / 4 * Lanes];
-#pragma unroll
-      for (int j = 0; j < 4; ++j) sum[j] = fmaf(q_i.x[j], S[i + j], sum[j]);
-    }
-    return Tile::sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
   }
 };
 

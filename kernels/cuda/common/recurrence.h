@@ -57,6 +57,10 @@ RecurrenceProblem recurrence_problem(const Operation& op, ConstTensor beta, cons
           segments};
 }
 
+struct alignas(16) Four {
+  float x[4];
+};
+
 /// The columns of a block: each warp has 32 / Lanes neighbours, each column Lanes threads of the warp, each thread RowsPerLane rows of it.
 /// Rows are dealt out in fours, so that a thread reads four numbers of q at once and the lanes of a column read side by side.
 template <int Lanes_, int RowsPerLane_>
@@ -73,10 +77,17 @@ struct Columns {
     for (int distance = of_warp; distance < 32; distance *= 2) x += __shfl_xor_sync(~0U, x, distance);
     return x;
   }
-};
-
-struct alignas(16) Four {
-  float x[4];
+  /// q S for the thread's column; `q` points at the first four numbers that are the thread's.
+  static __device__ float read(const float (&S)[RowsPerLane], const Four* q) {
+    float of[4] = {};
+#pragma unroll
+    for (int i = 0; i < RowsPerLane; i += 4) {
+      const Four q_i = q[i / 4 * Lanes];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) of[j] = fmaf(q_i.x[j], S[i + j], of[j]);
+    }
+    return sum((of[0] + of[1]) + (of[2] + of[3]));
+  }
 };
 
 /// to [n, width] ← the first `given` numbers of n rows, 0 behind them. Thread i fetches the numbers i, i + threads, ...
