@@ -26,7 +26,7 @@ class Repeated {
   virtual ~Repeated() = default;
   /// Runs `work`, or repeats the operations of its last run without calling it. So work must ask for the same operations with the same
   /// memory each time; what varies lies in that memory, and nothing else that it does may matter. Work that uploads, downloads, allocates,
-  /// or rotates q and k by a position is called each time. Throws what work throws.
+  /// or depends on a position is called each time. Throws what work throws.
   virtual void run(const std::function<void()>& work) = 0;
 };
 
@@ -110,6 +110,8 @@ class Backend {
   void gated_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size);
   void selective_scan(const SelectiveScan& op) { run(ops::SelectiveScan{op}); }
   void wkv(const Wkv& op) { run(ops::Wkv{op}); }
+  void log_linear_attention(const LogLinearAttention& op) { run(ops::LogLinearAttention{op}); }
+  void state_space(const StateSpace& op) { run(ops::StateSpace{op}); }
   void softmax_attention(const SoftmaxAttention& op, std::int64_t chunk_size);
   void compressed_attention(const CompressedAttention& op) { run(ops::CompressedAttention{op}); }
   void choose_tokens(const TokenChoice& op) { run(ops::ChooseTokens{op}); }

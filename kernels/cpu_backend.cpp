@@ -68,6 +68,8 @@ struct OnCpu {
   }
   void operator()(const ops::SelectiveScan& op) const { selective_scan(op.memory); }
   void operator()(const ops::Wkv& op) const { wkv(op.memory); }
+  void operator()(const ops::LogLinearAttention& op) const { log_linear_attention(op.memory); }
+  void operator()(const ops::StateSpace& op) const { state_space(op.memory); }
   void operator()(const ops::SoftmaxAttention& op) const {
     op.chunk_size == 0 ? softmax_attention_step(op.memory) : softmax_attention_chunk(op.memory, op.chunk_size);
   }

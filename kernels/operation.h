@@ -12,6 +12,7 @@
 #include "kernels/ops/elementwise.h"
 #include "kernels/ops/gated_delta_rule.h"
 #include "kernels/ops/linear.h"
+#include "kernels/ops/log_linear_attention.h"
 #include "kernels/ops/predictions.h"
 #include "kernels/ops/projection.h"
 #include "kernels/ops/routing.h"
@@ -19,6 +20,7 @@
 #include "kernels/ops/softmax_attention.h"
 #include "kernels/ops/sparse_state.h"
 #include "kernels/ops/state_analysis.h"
+#include "kernels/ops/state_space.h"
 #include "kernels/ops/token_choice.h"
 #include "kernels/ops/wkv.h"
 #include "kernels/workspace.h"
@@ -188,8 +190,8 @@ struct RowSparse {
   bool skip_decay;
 };
 
-// convolution.h, decayed_outer_product.h, gated_delta_rule.h, selective_scan.h, wkv.h, softmax_attention.h, compressed_attention.h,
-// token_choice.h
+// convolution.h, decayed_outer_product.h, gated_delta_rule.h, selective_scan.h, wkv.h, log_linear_attention.h, state_space.h,
+// softmax_attention.h, compressed_attention.h, token_choice.h
 
 /// At least one, all over the same segments.
 struct ShortConvolutions {
@@ -213,6 +215,14 @@ struct SelectiveScan {
 struct Wkv {
   static constexpr std::string_view name = "wkv";
   const statescope::Wkv& memory;
+};
+struct LogLinearAttention {
+  static constexpr std::string_view name = "log_linear_attention";
+  const statescope::LogLinearAttention& memory;
+};
+struct StateSpace {
+  static constexpr std::string_view name = "state_space";
+  const statescope::StateSpace& memory;
 };
 struct SoftmaxAttention {
   static constexpr std::string_view name = "softmax_attention";
@@ -366,10 +376,11 @@ using Operation =
                  ops::SumNorm, ops::Softmax, ops::Activate, ops::Gate, ops::Add, ops::ScaleHeads, ops::DivideHeads, ops::LogSigmoidDecay,
                  ops::GatedDeltaDecay, ops::SoftplusClamp, ops::OneMinusExp, ops::Rope, ops::Embed, ops::Linear, ops::TopK,
                  ops::Renormalise, ops::RowSparse, ops::ShortConvolutions, ops::DecayedOuterProduct, ops::GatedDeltaRule,
-                 ops::SelectiveScan, ops::Wkv, ops::SoftmaxAttention, ops::CompressedAttention, ops::ChooseTokens, ops::NextTokenNll,
-                 ops::TotalVariation, ops::RowNorms, ops::RowCosine, ops::SingularValues, ops::SparseState, ops::LinearTogether,
-                 ops::AddLinear, ops::Project, ops::ProjectOne, ops::SwiGlu, ops::ForgetGatedOuterProduct, ops::UnitDeltaRule,
-                 ops::LowRankDecay, ops::SumPair, ops::SoftmaxPair, ops::AddRmsNorm, ops::GatedRmsNorm>;
+                 ops::SelectiveScan, ops::Wkv, ops::LogLinearAttention, ops::StateSpace, ops::SoftmaxAttention, ops::CompressedAttention,
+                 ops::ChooseTokens, ops::NextTokenNll, ops::TotalVariation, ops::RowNorms, ops::RowCosine, ops::SingularValues,
+                 ops::SparseState, ops::LinearTogether, ops::AddLinear, ops::Project, ops::ProjectOne, ops::SwiGlu,
+                 ops::ForgetGatedOuterProduct, ops::UnitDeltaRule, ops::LowRankDecay, ops::SumPair, ops::SoftmaxPair, ops::AddRmsNorm,
+                 ops::GatedRmsNorm>;
 
 inline std::string_view name_of(const Operation& operation) {
   return std::visit([](const auto& op) { return op.name; }, operation);

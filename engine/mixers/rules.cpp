@@ -55,6 +55,7 @@ void change_decay(Program& program, float factor) {
     if (auto* outer = std::get_if<OuterProduct>(&op)) reads_changed(*outer);
     if (auto* delta = std::get_if<DeltaRule>(&op)) reads_changed(*delta);
     if (auto* wkv = std::get_if<Wkv>(&op)) reads_changed(*wkv);
+    if (auto* levels = std::get_if<LogLinearAttention>(&op)) reads_changed(*levels);
     if (auto* sparse = std::get_if<SparseMemory>(&op)) reads_changed(*sparse);
     if (auto* spread = std::get_if<BySlot>(&op); spread && spread->x == decay) spread->x = changed;
   }

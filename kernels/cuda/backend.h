@@ -208,6 +208,17 @@ class CudaBackend final : public Backend {
     check_wkv(op.memory);
     cuda::wkv(op.memory, sent(op.memory.segments), stream());
   }
+  void compute(const ops::LogLinearAttention& op) {
+    give_up_capture();
+    use();
+    if (!in_float32(op.memory)) return with_float32(op.memory, [&](const auto& exact) { compute(ops::LogLinearAttention{exact}); });
+    check_log_linear_attention(op.memory);
+    cuda::log_linear_attention(op.memory, stream());
+  }
+  void compute(const ops::StateSpace& op) {
+    check_state_space(op.memory);
+    use(), cuda::state_space(op.memory, stream());
+  }
   void compute(const ops::SoftmaxAttention& op);
   void compute(const ops::CompressedAttention& op);
   void compute(const ops::ChooseTokens& op);

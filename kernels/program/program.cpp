@@ -19,6 +19,7 @@ void see_values(Op& op, const Read& read, const Write& write) {
     if constexpr (requires { memory.beta; }) read(memory.beta);
     if constexpr (requires { memory.undecayed_erase; }) read(memory.undecayed_erase);
     if constexpr (requires { memory.erase_key; }) read_all(memory.erase_key, memory.erase_along);
+    if constexpr (requires { memory.level_scale; }) read(memory.level_scale);
     if constexpr (requires { memory.selected; }) read_all(memory.gate, memory.selected);
     read(memory.state.copy);
     write(memory.o);
@@ -51,7 +52,7 @@ void see_values(Op& op, const Read& read, const Write& write) {
   } else if constexpr (is_one_of<Op, Pair>) {
     read_all(op.shared, op.sparse, op.more);
     write(op.y);
-  } else if constexpr (is_one_of<Op, OuterProduct, DeltaRule, Wkv, SparseMemory>) {
+  } else if constexpr (is_one_of<Op, OuterProduct, DeltaRule, Wkv, LogLinearAttention, SparseMemory>) {
     see_memory(op);
   } else if constexpr (is_one_of<Op, Dispatch>) {
     read_all(op.x, op.ids);
@@ -61,6 +62,9 @@ void see_values(Op& op, const Read& read, const Write& write) {
     write(op.y);
   } else if constexpr (is_one_of<Op, SelectiveScan>) {
     read_all(op.x, op.dt, op.B, op.C, op.state.copy);
+    write(op.o);
+  } else if constexpr (is_one_of<Op, StateSpace>) {
+    read_all(op.u, op.state.copy);
     write(op.o);
   } else if constexpr (is_one_of<Op, Append>) {
     read_all(op.k, op.v, op.index);
@@ -142,7 +146,8 @@ bool changes_state(const Operation& op) {
   return std::visit(
       [](const auto& known) {
         using Op = std::decay_t<decltype(known)>;
-        if constexpr (is_one_of<Op, OuterProduct, DeltaRule, SelectiveScan, Wkv, SparseMemory>) return !known.state.copy;
+        if constexpr (is_one_of<Op, OuterProduct, DeltaRule, SelectiveScan, Wkv, LogLinearAttention, StateSpace, SparseMemory>)
+          return !known.state.copy;
         if constexpr (is_one_of<Op, ForgetGatedOuterProduct, UnitDeltaRule, SparseMemoryFrom>) return !known.memory.state.copy;
         if constexpr (is_one_of<Op, Products>) {
           return std::ranges::any_of(known.all, [](const Product& p) { return std::holds_alternative<Convolution>(p.finish); });
@@ -298,6 +303,10 @@ Value Program::remember(SelectiveScan memory, std::int64_t heads, std::int64_t P
 Value Program::remember(Wkv memory, std::int64_t heads, std::int64_t V, ValueType numbers) {
   return add(memory, &Wkv::o, {heads, V}, numbers);
 }
+Value Program::remember(LogLinearAttention memory, std::int64_t heads, std::int64_t V) {
+  return add(memory, &LogLinearAttention::o, {heads, V}, ValueType::exact);
+}
+Value Program::remember(StateSpace memory, std::int64_t width) { return add(memory, &StateSpace::o, {width}, ValueType::exact); }
 Value Program::remember(SparseMemory memory, std::int64_t heads, std::int64_t V) {
   return add(memory, &SparseMemory::o, {heads, V}, ValueType::rounded);
 }

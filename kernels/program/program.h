@@ -218,6 +218,19 @@ struct Wkv {
   StateOf state;
   Value o;
 };
+/// log_linear_attention.h
+struct LogLinearAttention {
+  Value q, k, v, log_decay, level_scale;
+  StateOf state;
+  Value o;
+};
+/// state_space.h
+struct StateSpace {
+  Value u;
+  ConstTensor A, B, C;
+  StateOf state;
+  Value o;
+};
 /// sparse_state.h
 struct SparseMemory {
   Value q, k, v, log_decay, beta, gate, selected;
@@ -347,10 +360,11 @@ struct SparseMemoryFrom {
   std::vector<Product> decays;
 };
 
-using Operation = std::variant<Linear, LinearOfHeads, LinearEachHead, Apply, Combine, Constant, Fill, Columns, Stack, Convolution, TopK,
-                               Route, Renormalise, RowSparse, Pair, CopyState, OuterProduct, DeltaRule, SelectiveScan, Wkv, SparseMemory,
-                               Dispatch, LinearOfSlots, Collect, BySlot, Append, Attend, CompressedAttend, ChooseTokens, MeanOfHeads,
-                               Distance, Products, GatedNorm, ForgetGatedOuterProduct, UnitDeltaRule, SparseMemoryFrom>;
+using Operation =
+    std::variant<Linear, LinearOfHeads, LinearEachHead, Apply, Combine, Constant, Fill, Columns, Stack, Convolution, TopK, Route,
+                 Renormalise, RowSparse, Pair, CopyState, OuterProduct, DeltaRule, SelectiveScan, Wkv, LogLinearAttention, StateSpace,
+                 SparseMemory, Dispatch, LinearOfSlots, Collect, BySlot, Append, Attend, CompressedAttend, ChooseTokens, MeanOfHeads,
+                 Distance, Products, GatedNorm, ForgetGatedOuterProduct, UnitDeltaRule, SparseMemoryFrom>;
 
 /// What axis 0 of a value counts: tokens, a state's slots, or rows as Dispatch makes them.
 enum class Rows : std::uint8_t { tokens, slots, routed };
@@ -425,6 +439,9 @@ class Program {
   Value remember(DeltaRule memory, std::int64_t heads, std::int64_t V, ValueType numbers = ValueType::rounded);
   Value remember(SelectiveScan memory, std::int64_t heads, std::int64_t P);
   Value remember(Wkv memory, std::int64_t heads, std::int64_t V, ValueType numbers = ValueType::rounded);
+  Value remember(LogLinearAttention memory, std::int64_t heads, std::int64_t V);
+  /// o [T, width]
+  Value remember(StateSpace memory, std::int64_t width);
   Value remember(SparseMemory memory, std::int64_t heads, std::int64_t V);
   Value dispatch(Value x, Value ids, std::int64_t memories, bool shared, Shape axes);
   Value linear_of_slots(std::vector<ConstTensor> weights, Value x, ValueType numbers = ValueType::rounded);

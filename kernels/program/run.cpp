@@ -109,18 +109,18 @@ class Runner {
   }
   void operator()(const Wkv& op) {
     const Tensor state = state_of(op.state);
-    backend().wkv({.q = from(op.q),
-                   .k = from(op.k),
-                   .v = from(op.v),
-                   .log_decay = from(op.log_decay),
-                   .erase_key = from(op.erase_key),
-                   .erase_along = from(op.erase_along),
-                   .reads_first = op.reads_first,
-                   .scale = op.scale,
-                   .segments = one_segment(),
-                   .initial_state = state,
-                   .final_state = state,
-                   .o = to(op.o)});
+    const ConstTensor erase_key = from(op.erase_key), erase_along = from(op.erase_along);
+    backend().wkv({from(op.q), from(op.k), from(op.v), from(op.log_decay), erase_key, erase_along, op.reads_first, op.scale, one_segment(),
+                   state, state, to(op.o)});
+  }
+  void operator()(const LogLinearAttention& op) {
+    const Tensor levels = state_of(op.state);
+    backend().log_linear_attention(
+        {from(op.q), from(op.k), from(op.v), from(op.log_decay), from(op.level_scale), pass_.position, levels, levels, to(op.o)});
+  }
+  void operator()(const StateSpace& op) {
+    const Tensor state = state_of(op.state);
+    backend().state_space({from(op.u), op.A, op.B, op.C, state, state, to(op.o)});
   }
   void operator()(const SparseMemory& op) { backend().sparse_state(memory(op), pass_.chunk_size, pass_.workspace); }
 

@@ -57,6 +57,14 @@ class Writer {
                    of(op.C) + (op.decay_factor == 1 ? "" : ", decay " + number(op.decay_factor)) + ")");
   }
   void operator()(const Wkv& op) { line(op.o, memory(op)); }
+  void operator()(const LogLinearAttention& op) {
+    line(op.o, "log_linear_attention(" + state(op.state) + "; " + of(op.q) + ", " + of(op.k) + ", " + of(op.v) + decayed(op.log_decay) +
+                   "), levels times " + of(op.level_scale));
+  }
+  void operator()(const StateSpace& op) {
+    line(op.o,
+         "state_space(" + state(op.state) + "; " + of(op.u) + ", A " + shape(op.A) + ", B " + shape(op.B) + ", C " + shape(op.C) + ")");
+  }
   void operator()(const SparseMemory& op) { line(op.o, memory(op)); }
   void operator()(const Dispatch& op) {
     line(op.y, "rows of " + of(op.x) + (op.shared ? " for the shared memory, then" : "") + " for each of " + std::to_string(op.memories) +

@@ -1,4 +1,5 @@
-// WKV on a CUDA device against the CPU: a row, several, odd widths, segments; and LayerNorm, which comes with it.
+// Recurrences on a CUDA device against the CPU, of a row, several, and odd widths: WKV over segments, log-linear attention, state spaces;
+// and LayerNorm, which comes with WKV.
 #include "tests/kernels/device_shapes.h"
 
 namespace statescope::device_wkv_test {
@@ -69,6 +70,60 @@ TEST_CASE("device: LayerNorm, of rows and of heads", "[device]") {
                       plain ? ConstTensor() : ConstTensor(s.whole(bias)), n, 1e-3F);
       };
       both(with("layer_norm", {{"rows", T}, {"heads", heads}, {"n", n}}) + (plain ? ", plain" : ""), run, 1e-4);
+    }
+  }
+}
+
+TEST_CASE("device: log-linear attention", "[device]") {
+  const Comparison both;
+  if (!both) return;
+  Random random(1);
+  for (const auto& [T, levels, H, shared, K, V] :
+       {std::array<std::int64_t, 6>{1, 1, 1, 1, 4, 5}, {63, 15, 2, 1, 5, 20}, {300, 10, 4, 2, 24, 36}, {130, 15, 1, 1, 128, 64}}) {
+    const Numbers q = random.uniform({T, shared, K}), k = random.uniform({T, shared, K}), v = random.uniform({T, H, V}),
+                  log_decay = random.uniform({T, H}, -0.2F, 0), scale = random.uniform({T, H, levels}, 0, 1);
+    for (const std::int64_t first : {std::int64_t{0}, T / 2}) {  // tokens of a first call
+      const auto run = [&](Side& s) {
+        const Tensor state = s.inout_whole(Numbers({levels, H, K, V}));
+        const ConstTensor on_q = s.in(q), on_k = s.in(k), on_v = s.in(v), on_decay = s.in(log_decay), on_scale = s.in(scale);
+        const Tensor o = s.out({T, H, V});
+        for (const auto& [begin, count] : {std::pair{std::int64_t{0}, first}, {first, T - first}}) {
+          s->log_linear_attention({.q = on_q.slice(begin, count),
+                                   .k = on_k.slice(begin, count),
+                                   .v = on_v.slice(begin, count),
+                                   .log_decay = on_decay.slice(begin, count),
+                                   .level_scale = on_scale.slice(begin, count),
+                                   .position = begin,
+                                   .initial_state = state,
+                                   .final_state = state,
+                                   .o = o.slice(begin, count)});
+        }
+      };
+      both(with("log_linear_attention", {{"rows", T}, {"first", first}, {"levels", levels}, {"H", H}, {"K", K}, {"V", V}}), run, 1e-4);
+    }
+  }
+}
+
+TEST_CASE("device: state spaces, diagonal and dense", "[device]") {
+  const Comparison both;
+  if (!both) return;
+  Random random(2);
+  for (const std::int64_t parts : {1, 2}) {
+    for (const auto& [T, N, D] : {std::array<std::int64_t, 3>{1, 1, 1}, {63, 5, 70}, {40, 32, 33}, {9, 64, 200}, {5, 200, 20}}) {
+      const float most = parts == 2 ? 0.7F : 0.9F / static_cast<float>(N);
+      const Numbers u = random.uniform({T, D}), A = random.uniform({parts == 2 ? 2 : N, N, D}, -most, most),
+                    B = random.uniform({parts, N, D}), C = random.uniform({parts, N, D}), initial = random.uniform({parts, 1, N, D});
+      const auto run = [&](Side& s) {
+        const Tensor state = s.inout_whole(initial);
+        s->state_space({.u = s.in(u),
+                        .A = s.whole(A),
+                        .B = s.whole(B),
+                        .C = s.whole(C),
+                        .initial_state = state,
+                        .final_state = state,
+                        .o = s.out({T, D})});
+      };
+      both(with("state_space", {{"rows", T}, {"parts", parts}, {"N", N}, {"D", D}}), run, 1e-4);
     }
   }
 }

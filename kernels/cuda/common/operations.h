@@ -8,8 +8,10 @@
 #include "kernels/ops/decayed_outer_product.h"
 #include "kernels/ops/elementwise.h"
 #include "kernels/ops/gated_delta_rule.h"
+#include "kernels/ops/log_linear_attention.h"
 #include "kernels/ops/softmax_attention.h"
 #include "kernels/ops/sparse_state.h"
+#include "kernels/ops/state_space.h"
 #include "kernels/ops/token_choice.h"
 #include "kernels/ops/wkv.h"
 #include "kernels/workspace.h"
@@ -66,6 +68,10 @@ void short_convolutions(std::span<const ShortConvolution> ops, const DeviceSegme
 void decayed_outer_product(const DecayedOuterProduct& op, const DeviceSegments& segments, cudaStream_t stream);
 void gated_delta_rule(const GatedDeltaRule& op, const DeviceSegments& segments, cudaStream_t stream);
 void wkv(const Wkv& op, const DeviceSegments& segments, cudaStream_t stream);
+
+// log_linear_attention.cu, state_space.cu: any number of rows
+void log_linear_attention(const LogLinearAttention& op, cudaStream_t stream);
+void state_space(const StateSpace& op, cudaStream_t stream);
 
 // memory_step.cu: one row of one sequence, states changed in place, all float32. False, and nothing done, for anything else.
 class DecodeQueue;
