@@ -65,8 +65,8 @@ HistoryStrip build_history(const RunInfo& run, const HistoryQuestion& question, 
       continue;
     }
     const std::int32_t token = history->token[j];
-    strip.parts.push_back(
-        {token, visible_token(run, token), is_needle(run, token), history->contribution[j], history->coefficient[j], history->written[j]});
+    const std::string text = token < 0 ? Views::tr("memory tokens") : visible_token(run, token);
+    strip.parts.push_back({token, text, is_needle(run, token), history->contribution[j], history->coefficient[j], history->written[j]});
   }
   strip.sum = history->sum;
   strip.shown = history->shown;

@@ -87,9 +87,6 @@ void append_visits(MemoryTrace& trace, const Op& op, ConstTensor beta) {
 
 /// The same of a selective scan: q = C, k = B, v = Δ x.
 void append_visits(MemoryTrace& trace, const SelectiveScan& op) {
-  if (trace.rates.empty()) {
-    for (std::int64_t h = 0; h < trace.H; ++h) trace.rates.insert(trace.rates.end(), op.A.f32(h), op.A.f32(h) + op.A.row_size());
-  }
   for (std::int64_t s = 0; s < op.segments.count(); ++s) {
     SlotVisits& visits = trace.slots[static_cast<std::size_t>(op.segments.slot_of(s))];
     const std::int64_t first = op.segments.cu_seqlens[static_cast<std::size_t>(s)];
@@ -231,10 +228,14 @@ class MemoryTracer::Backend final : public statescope::Backend {
   /// Of the memories of `state`, in the order in which they are first read: the state that a trace is of, and the trace. What is read of
   /// other states (for read_gate_effective) is not kept.
   std::vector<std::pair<const void*, MemoryTrace>> kept;
-  void watch(const MixerState& state) {
+  /// `begun`: the state is not that of a start with zeros.
+  void watch(const MixerState& state, bool begun) {
     kept.clear();
     watched_.clear();
+    begun_.clear();
     for (const Tensor& memory : state.memory) watched_.push_back(memory.data);
+    for (const Tensor& memory : begun ? std::span(state.memory) : std::span<const Tensor>())
+      begun_[memory.data].assign(memory.f32(), memory.f32() + memory.shape.size());
   }
 
   std::string description() const override { return cpu_->description(); }
@@ -269,12 +270,18 @@ class MemoryTracer::Backend final : public statescope::Backend {
       const Shape& shape = op.final_state.shape;
       MemoryTrace trace{.rule = rule, .decay_axis = axis, .H = shape[1], .K = shape[2], .V = shape[3], .rates = {}, .slots = {}};
       trace.slots.resize(static_cast<std::size_t>(shape[0]));
+      if constexpr (requires { op.A; }) {
+        for (std::int64_t h = 0; h < trace.H; ++h) trace.rates.insert(trace.rates.end(), op.A.f32(h), op.A.f32(h) + op.A.row_size());
+      }
+      const auto begun = begun_.find(state);
+      if (begun != begun_.end()) append_rewriting(trace, ConstTensor(begun->second.data(), DType::f32, shape), kMemoryTokens);
       found = kept.insert(kept.end(), {state, std::move(trace)});
     }
     return &found->second;
   }
 
   std::vector<const void*> watched_;
+  std::map<const void*, std::vector<float>> begun_;  // of those that do not start with zeros
   std::unique_ptr<statescope::Backend> cpu_;
 };
 
@@ -288,8 +295,8 @@ std::vector<MemoryTrace> MemoryTracer::trace(std::int64_t layer, std::span<const
   const std::int64_t D = model_->hidden(), T = static_cast<std::int64_t>(residual.size()) / D;
   const MixerLayout& layout = model_->layout(layer);
   const Stretch whole{.to = T, .rules = {}, .edits = {}, .kept = {}, .k = {}, .v = {}};
-  MixerState state = make_state(layout, *backend_);
-  backend_->watch(state);
+  MixerState state = model_->start(layer);
+  backend_->watch(state, model_->plan().memory_token_count > 0);
   std::vector<Rules> rules(static_cast<std::size_t>(model_->layers()));
   std::int64_t from = 0;
   for (const Stretch& stretch : course.empty() ? std::span(&whole, 1) : course) {

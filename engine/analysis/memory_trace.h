@@ -12,6 +12,9 @@
 
 namespace statescope {
 
+/// In the place of a token: those that a model reads before the first one.
+constexpr std::int32_t kMemoryTokens = -1;
+
 enum class MemoryRule {
   outer_product,  // S ← diag(α) S + kᵀ v, of a selective scan α ⊙ S + kᵀ v     (GLA eq. 3; SSE eq. 9; spec §17.1)
   delta,          // S̄ = α S;  S ← S̄ + kᵀ β (v − k S̄)                   (Gated DeltaNet eq. 10)
@@ -21,7 +24,7 @@ enum class MemoryRule {
 /// The tokens that visited a slot, in their order: those that the routing sent there, for a shared slot all; where a token takes several
 /// steps of the delta rule, so many times. Rows are contiguous. An intervention on the state after a token is a visit of that token too,
 /// which reads nothing: scaling is a decay; an imported state, or one that was scaled by a number below 0, is forgotten and written anew
-/// row by row.
+/// row by row. So is, before all, what a model's memory tokens have written, of token kMemoryTokens.
 struct SlotVisits {
   std::vector<std::int32_t> token;  // [n]
   std::vector<float> q, k;          // [n, H, K], with all gates and norms; q times the memory's scale, 0 where the token does not read,

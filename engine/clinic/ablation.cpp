@@ -24,6 +24,8 @@ class Rereading final : public Observer {
         options_{.prompt_length = before.position() + std::ssize(last), .rules = {}},
         hidden_(tensor()) {
     for (std::int64_t l = 0; l < model.layers(); ++l) entering_.push_back(tensor());
+    for (const Memory& memory : entering_) entered_.push_back(memory.numbers);
+    options_.entered = entered_;
     if (model.has_companion()) {
       companion_ = tensor();
       options_.companion = companion_.numbers;
@@ -50,6 +52,8 @@ class Rereading final : public Observer {
     before_.restore(state_, layer);
     ForwardOptions options = options_;
     options.rules = rules;
+    const std::int64_t companion = model_.companion_stream(layer);
+    if (model_.reads_companion(layer) && companion < layer) options.companion = entering(companion);
     Output output(model_.backend());
     model_.replay(layer, state_.layers[static_cast<std::size_t>(layer)], entering(layer), state_.position, options, &output);
     return output.numbers;
@@ -95,6 +99,7 @@ class Rereading final : public Observer {
   Memory hidden_;                 // what leaves the last block
   Memory companion_;              // of a model that has one
   std::vector<Memory> entering_;  // [layers] the residual stream as it enters each block
+  std::vector<Tensor> entered_;   // the same
   std::optional<Logits> untouched_;
 };
 

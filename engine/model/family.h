@@ -27,12 +27,13 @@ struct Residual {
 };
 
 struct LayerPlan {
-  std::string mixer;             // row of the mixer table; empty: the layer is an MLP or experts alone
-  Config config;                 // of this layer's mixer
-  std::string mixer_prefix;      // "model.layers.0.attn."
-  std::string mixer_norm;        // "model.layers.0.attn_norm.weight"; empty: the mixer reads the residual stream as it is
-  bool reads_companion = false;  // behind its normalised input
-  std::string mixer_post_norm;   // of what the mixer puts out; empty: none
+  std::string mixer;                  // row of the mixer table; empty: the layer is an MLP or experts alone
+  Config config;                      // of this layer's mixer
+  std::string mixer_prefix;           // "model.layers.0.attn."
+  std::string mixer_norm;             // "model.layers.0.attn_norm.weight"; empty: the mixer reads the residual stream as it is
+  bool reads_companion = false;       // behind its normalised input
+  std::int64_t companion_layer = -1;  // then what entered this layer, one before it; −1: the model's companion
+  std::string mixer_post_norm;        // of what the mixer puts out; empty: none
   Residual mixer_residual;
   FfnKind ffn = FfnKind::mlp;
   std::string ffn_prefix;  // "model.layers.0.mlp."
@@ -55,6 +56,9 @@ struct Plan {
   bool norm_biases = false;                       // and have a bias
   std::string embedding_norm;                     // of the embedding, before the first layer; empty: none
   Companion companion = Companion::none;
+  std::string memory_tokens;            // [so many, hidden], which every layer reads before the first token; empty: there are none
+  std::int64_t memory_token_count = 0;  // they take the positions before it
+  std::int64_t most_tokens = 0;         // of a sequence; 0: any number
   bool tied = false;
   bool extra_layers = false;        // files may hold layers behind the last one, which predict further tokens: passed over
   bool tied_where_no_head = false;  // without a head in the files the embedding is the head, whatever the config says (spec §19.1)

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "engine/error.h"
 #include "engine/model/channel_mix.h"
@@ -75,6 +76,7 @@ Stack::Stack(const Plan& plan, Weights& weights) {
   embedding_norm = norm_named(plan.embedding_norm);
   norm = norm_named(plan.norm);
   head = shared_head ? embeddings : weights.matrix(plan.head, {plan.vocab, plan.hidden});
+  if (!plan.memory_tokens.empty()) memory_tokens = weights.floats(plan.memory_tokens, {plan.memory_token_count, plan.hidden});
   for (std::size_t i = 0; i < plan.layers.size(); ++i) {
     const LayerPlan& layer = plan.layers[i];
     Block block;
@@ -83,6 +85,8 @@ Stack::Stack(const Plan& plan, Weights& weights) {
       block.mixer = mixer_row(layer.mixer).build({layer.config, WeightScope(weights, layer.mixer_prefix), static_cast<std::int64_t>(i)});
       block.layout = block.mixer->layout();
       block.reads_companion = layer.reads_companion;
+      block.companion_layer = layer.companion_layer;
+      if (layer.companion_layer >= 0) blocks[static_cast<std::size_t>(layer.companion_layer)].is_companion = true;
     }
     const WeightScope ffn(weights, layer.ffn_prefix);
     if (layer.ffn == FfnKind::mlp) block.ffn = make_mlp(ffn, plan.hidden, layer.mlp);
@@ -184,10 +188,51 @@ std::int64_t Model::bytes_per_token() const {
   return stack_.head.data == stack_.embeddings.data ? checkpoint().bytes() : checkpoint().bytes() - table;
 }
 
-ModelState Model::start() const {
+ModelState Model::start() {
+  ModelState state;
+  for (std::int64_t layer = 0; layer < layers(); ++layer) state.layers.push_back(start(layer));
+  return state;
+}
+
+MixerState Model::start(std::int64_t layer) {
+  MixerState state = make_state(layout(layer), *backend_);
+  if (plan_.memory_token_count == 0) return state;
+  if (begun_.empty()) read_memory_tokens();
+  const MixerState& begun = begun_[static_cast<std::size_t>(layer)];
+  if (state.everything) backend_->copy(state.everything, begun.everything);
+  state.kv = begun.kv;
+  return state;
+}
+
+/// Through all blocks, at the positions before that of the first token; what they put out is not wanted.
+void Model::read_memory_tokens() {
+  const Workspace::Mark mark(workspace_);
   ModelState state;
   for (const Stack::Block& block : stack_.blocks) state.layers.push_back(make_state(block.layout, *backend_));
-  return state;
+  const Tensor x = workspace_.tensor(stack_.memory_tokens.shape);
+  backend_->copy(x, stack_.memory_tokens);
+  const std::vector<Tensor> entered = room_for_entered(x.shape, 0, {});
+  blocks(0, layers(), state, -x.rows(), {.rules = {}, .entered = entered}, x, nullptr);
+  // Full, so that what is appended goes elsewhere.
+  for (MixerState& layer : state.layers) layer.kv = layer.kv.first(layer.kv.length);
+  begun_ = std::move(state.layers);
+}
+
+/// Room for what enters the blocks from `first` on that later ones read of; what entered those before it is known.
+std::vector<Tensor> Model::room_for_entered(const Shape& rows, std::int64_t first, std::span<const Tensor> known) {
+  std::vector<Tensor> entered(stack_.blocks.size());
+  for (std::size_t i = 0; i < entered.size(); ++i) {
+    if (!stack_.blocks[i].is_companion) continue;
+    const bool is_known = static_cast<std::int64_t>(i) < first && !known.empty();
+    entered[i] = is_known ? known[i] : workspace_.tensor(rows);
+  }
+  return entered;
+}
+
+/// What a block reads beside its own input.
+Tensor Model::companion_of(const Stack::Block& block, const ForwardOptions& options) {
+  if (!block.reads_companion || block.companion_layer < 0) return options.companion;
+  return options.entered.empty() ? Tensor{} : options.entered[static_cast<std::size_t>(block.companion_layer)];
 }
 
 void Model::norm(Tensor y, ConstTensor x, const Stack::Block::Norm& by, float eps) {
@@ -224,6 +269,8 @@ void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const 
                     Observer* observer) {
   check_ids(ids);
   if (ids.empty()) return;
+  if (plan_.most_tokens > 0 && state.position + std::ssize(ids) > plan_.most_tokens)
+    throw Error(fmt::format("a {} model reads at most {} tokens", plan_.family, plan_.most_tokens));
   // x = embedding_factor · embeddings[token]
   backend_->embed(hidden, stack_.embeddings, ids.data());
   multiply(*backend_, workspace_, hidden, plan_.embedding_factor);
@@ -235,6 +282,8 @@ void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const 
     backend_->copy(whole.companion, hidden);
     if (observer) observer->companion(whole.companion);
   }
+  const std::vector<Tensor> entered = room_for_entered(hidden.shape, 0, {});
+  whole.entered = entered;
   const auto tokens = static_cast<std::int64_t>(ids.size());
   const std::int64_t unwanted = observer ? 0 : tokens - std::min(options.outputs.value_or(tokens), tokens);
   const auto read = [&](Observer* shown) {
@@ -252,7 +301,11 @@ void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const 
 }
 
 void Model::forward_from(std::int64_t layer, ModelState& state, const ForwardOptions& options, Tensor x) {
-  blocks(layer, layers(), state, state.position, options, x, nullptr);
+  const Workspace::Mark mark(workspace_);
+  const std::vector<Tensor> entered = room_for_entered(x.shape, layer, options.entered);
+  ForwardOptions rest = options;
+  rest.entered = entered;
+  blocks(layer, layers(), state, state.position, rest, x, nullptr);
 }
 
 /// x [T, D] through all blocks; of the first rows, whose outputs nobody wants, the last block reads what its memory needs
@@ -260,9 +313,15 @@ void Model::blocks_without_outputs(ModelState& state, const ForwardOptions& opti
   const std::int64_t last = layers() - 1, wanted = x.rows() - unwanted;
   blocks(0, last, state, state.position, options, x, nullptr);
   ForwardOptions first = options, rest = options;
-  if (has_companion()) {
-    first.companion = options.companion.slice(0, unwanted);
-    rest.companion = options.companion.slice(unwanted, wanted);
+  const Tensor companion = companion_of(stack_.blocks.back(), options);
+  std::vector<Tensor> entered(options.entered.begin(), options.entered.end());
+  if (companion) {
+    first.companion = companion.slice(0, unwanted);
+    if (options.companion) rest.companion = options.companion.slice(unwanted, wanted);
+    for (Tensor& rows : entered) {
+      if (rows) rows = rows.slice(unwanted, wanted);
+    }
+    rest.entered = entered;
   }
   replay(last, state.layers.back(), x.slice(0, unwanted), state.position, first);
   if (wanted == 0) return;
@@ -322,20 +381,23 @@ void Model::blocks(std::int64_t first, std::int64_t end, ModelState& state, std:
     const auto i = static_cast<std::size_t>(layer);
     const Stack::Block& block = stack_.blocks[i];
     Context ctx(*backend_, workspace_, tokens);
-    ctx.position = position;
-    ctx.prompt_length = options.prompt_length;
+    ctx.position = plan_.memory_token_count + position;
+    ctx.prompt_length = plan_.memory_token_count + options.prompt_length;
     ctx.chunk_size = options.chunk_size;
     if (!options.rules.empty()) ctx.rules = &options.rules[i];
     std::optional<LayerSink> sink;
+    bool entered = false;
     const auto show_layer = [&] {
-      if (!observer || sink) return;
+      if (std::exchange(entered, true)) return;
+      if (block.is_companion) backend_->copy(options.entered[i], x);
+      if (!observer) return;
       observer->residual(layer, x);
       ctx.channels = &sink.emplace(*observer, layer);
     };
     if (block.mixer) {
       // x += mixer_i( RMSNorm(x; attn_norm_i) )
       ConstTensor mixer_in = enter(ctx, block.mixer_norms, plan_.norm_eps, block.mixer->folds_norm(), show_layer);
-      if (block.reads_companion) mixer_in = beside(mixer_in, options.companion);
+      if (block.reads_companion) mixer_in = beside(mixer_in, companion_of(block, options));
       FirstValues first_values(*backend_, options.companion, ctx.channels);
       const bool makes_companion = layer == 0 && plan_.companion == Companion::first_values;
       if (makes_companion) ctx.channels = &first_values;
@@ -381,8 +443,8 @@ void Model::replay(std::int64_t layer, MixerState& state, ConstTensor residual, 
   if (residual.rows() == 0 || !block.mixer) return;
   const Workspace::Mark mark(workspace_);
   Context ctx(*backend_, workspace_, residual.rows());
-  ctx.position = position;
-  ctx.prompt_length = options.prompt_length;
+  ctx.position = plan_.memory_token_count + position;
+  ctx.prompt_length = plan_.memory_token_count + options.prompt_length;
   ctx.chunk_size = options.chunk_size;
   if (!options.rules.empty()) ctx.rules = &options.rules[static_cast<std::size_t>(layer)];
   ctx.channels = channels;

@@ -32,6 +32,7 @@ struct ForwardOptions {
   Tensor logits = {};            // [n, V]: where those of the last n tokens go, n at most `outputs`; absent: nowhere
   std::span<const Rules> rules;  // [layers]; empty: the model's own
   Tensor companion = {};         // [T, D] of the same tokens (Companion), where a pass begins behind layer 0 of a model that has one
+  std::span<const Tensor> entered = {};  // [layers] what entered each block, where a pass begins behind one that a later layer reads of
 };
 
 /// A model's weights in their places.
@@ -52,13 +53,15 @@ struct Stack {
     Norms mixer_norms, ffn_norms;
     std::unique_ptr<Ffn> ffn;  // null: none
     bool reads_companion = false;
+    std::int64_t companion_layer = -1;  // as in the plan
+    bool is_companion = false;          // of a later layer
 
     /// The part of the state that is the FFN's.
     std::span<const Tensor> ffn_caches(const MixerState& state) const {
       return std::span(state.conv_caches).last(ffn ? ffn->cache_shapes().size() : 0);
     }
   };
-  ConstTensor embeddings, head;
+  ConstTensor embeddings, head, memory_tokens;
   Block::Norm embedding_norm, norm;
   std::vector<Block> blocks;
 
@@ -82,6 +85,11 @@ class Model {
   std::int64_t hidden() const { return plan_.hidden; }
   bool has_companion() const { return plan_.companion != Companion::none; }
   bool reads_companion(std::int64_t layer) const { return stack_.blocks[static_cast<std::size_t>(layer)].reads_companion; }
+  /// Which of the streams is the companion of a layer that reads one.
+  std::int64_t companion_stream(std::int64_t layer) const {
+    const std::int64_t of_layer = stack_.blocks[static_cast<std::size_t>(layer)].companion_layer;
+    return of_layer < 0 ? layers() + 1 : of_layer;
+  }
   /// Rows [D] of a token that tell all about it: what enters each block, what leaves the last one, and the companion, where there is one.
   std::int64_t streams() const { return layers() + 1 + (has_companion() ? 1 : 0); }
   std::int64_t vocab() const { return plan_.vocab; }
@@ -97,7 +105,10 @@ class Model {
   /// Bytes of weights that one token reads: all of them but the embedding table, of which it reads a row.
   std::int64_t bytes_per_token() const;
 
-  ModelState start() const;
+  /// The start of a sequence: zeros, and what memory tokens leave behind where the model has such.
+  ModelState start();
+  /// The same of one layer.
+  MixerState start(std::int64_t layer);
   /// Throws Error for an id outside the vocabulary.
   void check_ids(std::span<const std::int32_t> ids) const;
 
@@ -111,7 +122,7 @@ class Model {
   /// logits [T, V] = RMSNorm(hidden; norm) · lm_headᵀ
   void logits(Tensor logits, ConstTensor hidden);
   /// Brings one layer's state forward over recorded residual streams [T, D] that entered its block, the first of them at `position`, with
-  /// the companion in `options` where the layer reads it. What
+  /// its companion in `options` where the layer reads one. What
   /// the layer puts out is worked out only for `channels` that want all.
   void replay(std::int64_t layer, MixerState& state, ConstTensor residual, std::int64_t position, const ForwardOptions& options,
               ChannelSink* channels = nullptr);
@@ -131,6 +142,9 @@ class Model {
   void require_whole_files() const;
   void norm(Tensor y, ConstTensor x, const Stack::Block::Norm& by, float eps);
   ConstTensor beside(ConstTensor x, ConstTensor companion);
+  std::vector<Tensor> room_for_entered(const Shape& rows, std::int64_t first, std::span<const Tensor> known);
+  static Tensor companion_of(const Stack::Block& block, const ForwardOptions& options);
+  void read_memory_tokens();
   bool adds_itself(const Stack::Block::Norms& norms) const;
   void finish_part(Tensor y, const Stack::Block::Norms& norms, float eps);
   void blocks(std::int64_t first, std::int64_t end, ModelState& state, std::int64_t position, const ForwardOptions& options, Tensor x,
@@ -143,6 +157,7 @@ class Model {
   const Stack& stack_;
   Workspace workspace_;
   Steps steps_;
+  std::vector<MixerState> begun_;  // [layers] behind the memory tokens, once somebody has asked
 };
 
 }  // namespace statescope

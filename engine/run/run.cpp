@@ -215,6 +215,10 @@ void Run::take(std::span<const std::int32_t> ids, std::int64_t prompt_length, co
     take_rows(layer, x);
     recorder.residual(layer, x);
     if (layer == model_->layers()) break;
+    if (const std::int64_t stream = model_->companion_stream(layer); stream < layer && model_->reads_companion(layer)) {
+      options.companion = Tensor((companion = model_->backend().allocate(host.size() * sizeof(float))).get(), DType::f32, x.shape);
+      take_rows(stream, options.companion);
+    }
     LayerRecorder channels(recorder, layer);
     model_->replay(layer, state_.layers[static_cast<std::size_t>(layer)], x, tokens(), options, &channels);
   }

@@ -84,7 +84,7 @@ class Run {
   std::vector<float> residual(std::int64_t layer, std::int64_t from, std::int64_t to) const;
   /// [to − from, D]: the companion, where the layer reads one; else empty. Throws Error.
   std::vector<float> companion(std::int64_t layer, std::int64_t from, std::int64_t to) const {
-    return model_->reads_companion(layer) ? residual(model_->layers() + 1, from, to) : std::vector<float>();
+    return model_->reads_companion(layer) ? residual(model_->companion_stream(layer), from, to) : std::vector<float>();
   }
   /// What the recording takes of the device's memory, of all memory, and of the file behind it; without the run that it left.
   std::size_t bytes_on_device() const { return keyframe_bytes(true) + routing_bytes(true) + inputs_.bytes_on_device(); }
@@ -96,7 +96,7 @@ class Run {
   std::vector<float> logits(std::int64_t token) { return logits(token, token + 1); }
   /// [to − from, V]
   std::vector<float> logits(std::int64_t from, std::int64_t to);
-  /// The layer's first memory after `token`; token −1: zeros. Empty for a layer without matrix state.
+  /// The layer's first memory after `token`; token −1: as it starts. Empty for a layer without matrix state.
   LayerState state(std::int64_t layer, std::int64_t token);
   /// Everything that a layer keeps after its first `tokens` tokens, on the device, a copy. Keys and values are shared with the run. Throws
   /// std::bad_alloc.

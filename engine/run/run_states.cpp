@@ -6,17 +6,12 @@
 namespace statescope {
 namespace {
 
-/// Keys and values of a layer's first `tokens` tokens, where they lie. What is appended to such a full cache goes elsewhere.
+/// Keys and values of a layer's first `tokens` tokens, behind those of the `before` that are none of the run's.
 template <class Former>
-KvCache keys_and_values(const std::vector<Former>& former_kv, const MixerState& now, std::int64_t layer, std::int64_t tokens) {
+KvCache keys_and_values(const std::vector<Former>& former_kv, const MixerState& now, std::int64_t layer, std::int64_t tokens,
+                        std::int64_t before) {
   const auto former = std::ranges::find_if(former_kv, [&](const Former& kv) { return kv.layer == layer && tokens < kv.tokens; });
-  KvCache kv = former == former_kv.end() ? now.kv : former->kv;
-  if (!kv.k) return kv;
-  kv.k = kv.k.slice(0, tokens);
-  kv.v = kv.v.slice(0, tokens);
-  if (kv.index) kv.index = kv.index.slice(0, tokens);
-  kv.length = tokens;
-  return kv;
+  return (former == former_kv.end() ? now.kv : former->kv).first(before + tokens);
 }
 
 }  // namespace
@@ -25,7 +20,7 @@ KvCache keys_and_values(const std::vector<Former>& former_kv, const MixerState& 
 MixerState Run::replayed(std::int64_t layer, std::int64_t tokens) {
   if (tokens < first_) return parent_->replayed(layer, tokens);
   if (tokens == this->tokens() && !reading_) return state_.layers[static_cast<std::size_t>(layer)];
-  MixerState state = make_state(model_->layout(layer), model_->backend());
+  MixerState state = model_->start(layer);
   auto frame = keyframes_.upper_bound(tokens);
   std::int64_t from = 0;
   if (frame != keyframes_.begin()) {
@@ -34,7 +29,7 @@ MixerState Run::replayed(std::int64_t layer, std::int64_t tokens) {
     frame->second.load(state.everything, frame_offsets_[static_cast<std::size_t>(layer)]);
   }
   // Of a layer whose memory is written behind its attention.
-  state.kv = keys_and_values(former_kv_, state_.layers[static_cast<std::size_t>(layer)], layer, from);
+  state.kv = keys_and_values(former_kv_, state_.layers[static_cast<std::size_t>(layer)], layer, from, model_->plan().memory_token_count);
   advance(layer, state, from, tokens);
   return state;
 }
@@ -46,7 +41,7 @@ void Run::advance(std::int64_t layer, MixerState& state, std::int64_t from, std:
     options.rules = schedule_.rules(from);
     if (end - from == 1) options.chunk_size = 0;
     Buffer memory, companion;
-    if (model_->reads_companion(layer)) options.companion = block_inputs(companion, model_->layers() + 1, from, end);
+    if (model_->reads_companion(layer)) options.companion = block_inputs(companion, model_->companion_stream(layer), from, end);
     model_->replay(layer, state, block_inputs(memory, layer, from, end), from, options);
     schedule_.edit(layer, state, end, *model_);
   }
@@ -62,7 +57,7 @@ MixerState Run::mixer_state(std::int64_t layer, std::int64_t tokens) {
   if (tokens < first_) return parent_->mixer_state(layer, tokens);
   MixerState state = make_state(model_->layout(layer), model_->backend());
   if (state.everything) model_->backend().copy(state.everything, replayed(layer, tokens).everything);
-  state.kv = keys_and_values(former_kv_, state_.layers[static_cast<std::size_t>(layer)], layer, tokens);
+  state.kv = keys_and_values(former_kv_, state_.layers[static_cast<std::size_t>(layer)], layer, tokens, model_->plan().memory_token_count);
   return state;
 }
 

@@ -182,8 +182,15 @@ void see(std::vector<Interval>& visible, const SoftmaxAttention& op, const Block
     const std::int32_t* chosen = ids.i32(row) + producer_head(queries.head, heads, op.q.shape[1]) * n;
     for (std::int64_t c = 0; c < n && chosen[c] >= 0; ++c) visible.push_back(up_to(position, chosen[c], op.chosen.block_size));
   } else if (const std::int64_t size = op.pattern.block_size; size > 0) {
+    const std::size_t others = visible.size();
     for (std::int64_t b = 0; b <= position / size; ++b) {
-      if (op.pattern.sees(queries.head, position / size, b)) visible.push_back(up_to(position, b, size));
+      if (!op.pattern.sees(queries.head, position / size, b)) continue;
+      const Interval keys = up_to(position, b, size);
+      if (visible.size() > others && visible.back().end == keys.begin) {
+        visible.back().end = keys.end;
+      } else {
+        visible.push_back(keys);
+      }
     }
   } else {
     visible.push_back({op.window > 0 ? std::max<std::int64_t>(0, position + 1 - op.window) : 0, position + 1});

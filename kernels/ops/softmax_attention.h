@@ -21,18 +21,21 @@ struct BlockTopK {
 
 /// Keys that positions alone let a query see (spec §18.5), in blocks of `block_size` keys from the segment's first one on: of a query in
 /// block a of head h block b ≤ a if (a − b) mod dilation = 0 and (a − b) / dilation < window, or if (b + h · head_step + 1) mod stride = 0,
-/// or a or b is global, or b is listed for a. Off when `block_size` is 0. Lists lie on the device that runs it.
+/// or a or b is one of
+/// the `leading` first or global, or b is listed for a. Off when `block_size` is 0. Lists lie on the device that runs it.
 struct FixedPattern {
   std::int64_t block_size = 0, window = 1;  // window: at least 1
-  std::int64_t stride = 0, head_step = 0;   // stride 0: none
-  const std::int32_t* dilation = nullptr;   // [H]; null: 1
-  const std::int32_t* global = nullptr;     // [globals]
-  const std::int32_t* listed = nullptr;     // [H, listed_rows, listed_width], −1 where fewer; blocks behind the last row have none
+  std::int64_t leading = 0;
+  std::int64_t stride = 0, head_step = 0;  // stride 0: none
+  const std::int32_t* dilation = nullptr;  // [H]; null: 1
+  const std::int32_t* global = nullptr;    // [globals]
+  const std::int32_t* listed = nullptr;    // [H, listed_rows, listed_width], −1 where fewer; blocks behind the last row have none
   std::int64_t globals = 0, listed_rows = 0, listed_width = 0;
 
   constexpr bool sees(std::int64_t h, std::int64_t a, std::int64_t b) const {
     const std::int64_t apart = dilation ? dilation[h] : 1;
     if ((a - b) % apart == 0 && (a - b) / apart < window) return true;
+    if (a < leading || b < leading) return true;
     if (stride > 0 && (b + h * head_step + 1) % stride == 0) return true;
     for (std::int64_t i = 0; i < globals; ++i) {
       if (global[i] == a || global[i] == b) return true;

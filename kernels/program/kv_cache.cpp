@@ -4,6 +4,16 @@
 
 namespace statescope {
 
+KvCache KvCache::first(std::int64_t tokens) const {
+  KvCache cache = *this;
+  if (!k) return cache;
+  cache.k = k.slice(0, tokens);
+  cache.v = v.slice(0, tokens);
+  if (index) cache.index = index.slice(0, tokens);
+  cache.length = tokens;
+  return cache;
+}
+
 void append(KvCache& cache, Backend& backend, ConstTensor k, ConstTensor v, ConstTensor index) {
   const std::int64_t length = cache.length + k.rows();
   const std::int64_t capacity = cache.k ? cache.k.rows() : 0;

@@ -11,6 +11,9 @@ struct KvCache {
   Tensor k, v;   // [capacity, Hkv, d]
   Tensor index;  // [capacity, di]: keys of an indexer (token_choice.h), or absent
   std::int64_t length = 0;
+
+  /// Those of the first `tokens` tokens, where they lie. What is appended to such a full cache goes elsewhere.
+  KvCache first(std::int64_t tokens) const;
 };
 
 /// Appends T rows, growing the cache (by doubling) if need be. Throws std::bad_alloc.

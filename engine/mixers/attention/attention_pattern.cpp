@@ -65,6 +65,8 @@ void AttentionPattern::read_longformer(const Config& pattern, std::int64_t heads
   if (!dilation_.empty() && std::ssize(dilation_) != heads)
     throw Error(fmt::format("config: \"dilation\" has {} numbers, expected one for each of {} heads", dilation_.size(), heads));
   global_ = listed_numbers(pattern, "global_tokens", 0);
+  while (rule_.leading < std::ssize(global_) && global_[static_cast<std::size_t>(rule_.leading)] == rule_.leading) ++rule_.leading;
+  global_.erase(global_.begin(), global_.begin() + rule_.leading);
 }
 
 /// a − b < window_blocks, or either block is one of the first global_blocks, or b is in the list of a
@@ -72,7 +74,7 @@ void AttentionPattern::read_bigbird(const Config& pattern, std::int64_t layer, s
   require_keys_of(pattern, "bigbird", {"block_size", "window_blocks", "global_blocks", "random_blocks"});
   rule_.block_size = pattern.integer("block_size");
   rule_.window = pattern.integer("window_blocks");
-  for (std::int64_t b = 0; b < pattern.integer("global_blocks", 0, 0, 4096); ++b) global_.push_back(static_cast<std::int32_t>(b));
+  rule_.leading = pattern.integer("global_blocks", 0, 0, 4096);
   if (!pattern.has("random_blocks")) return;
   const nlohmann::json& of_heads = lists(pattern.raw()["random_blocks"], layer, layers, "layers");
   std::vector<std::vector<std::vector<std::int32_t>>> all;
