@@ -594,6 +594,14 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
+        <source>log-linear attention</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>state space</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>softmax attention</source>
         <translation type="unfinished"></translation>
     </message>
@@ -615,6 +623,10 @@
     </message>
     <message>
         <source>state</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>coefficient</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1643,6 +1655,10 @@
     </message>
     <message>
         <source>the run is being read again</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>memory tokens</source>
         <translation type="unfinished"></translation>
     </message>
     <message>

@@ -104,6 +104,12 @@ const MemoryTrace* Evidence::trace(std::int64_t layer) {
   return found == all.end() ? nullptr : &*found;
 }
 
+const MemoryTrace& Evidence::trace_of_state(std::int64_t layer) {
+  if (const MemoryTrace* found = trace(layer)) return *found;
+  if (!Evidence::layer(layer).has_state()) throw Error(fmt::format("layer {} keeps no matrix state", layer));
+  throw Error(fmt::format("what layer {} keeps cannot be told apart by the tokens that wrote it", layer));
+}
+
 const ChannelRows* Evidence::channel(std::int64_t layer, const std::string& name) {
   const LayerEvidence& evidence = evidence_of(layer);
   const auto found = evidence.channels.find(name);

@@ -41,6 +41,8 @@ class Evidence {
   const std::vector<MemoryTrace>& traces(std::int64_t layer);
   /// The memory that the snapshot's state is of and whose rows have coefficients; null where the layer has none.
   const MemoryTrace* trace(std::int64_t layer);
+  /// The same. Throws Error where there is none.
+  const MemoryTrace& trace_of_state(std::int64_t layer);
   /// Null where the layer has no such channel.
   const ChannelRows* channel(std::int64_t layer, const std::string& name);
   /// [to − from, D] as it enters the block of `layer`.

@@ -5,6 +5,7 @@
 #include "engine/analysis/parts.h"
 #include "engine/analysis/slot_weights.h"
 #include "engine/answers/answers.h"
+#include "engine/answers/levels.h"
 #include "engine/answers/own_values.h"
 #include "engine/error.h"
 #include "engine/mixers/attention/attention_pattern.h"
@@ -105,6 +106,11 @@ AttentionRows rows_of(const AttentionQuestion& question, const AttentionPart& pa
                       std::int64_t& heads) {
   const LayerInfo& layer = evidence.layer(question.layer);
   if (layer.memory == "softmax attention") return softmax_attention(question, part, evidence, done, heads);
+  if (has_levels(layer)) {
+    AttentionRows rows = attention_of_levels(question.layer, question.slot, question.head, part, evidence, done);
+    if (question.slot < 0) add_skip(rows, part, skip_weights(question.layer, question.head, {.H = layer.heads}, evidence));
+    return rows;
+  }
   const MemoryTrace* trace = evidence.trace(question.layer);
   if (!trace || trace->of_cells() || trace->steps > 1) throw Error("No single weight leads from a token to what this memory reads.");
   check_index("head", question.head, trace->H);

@@ -9,6 +9,7 @@
 #include "engine/analysis/memory_reading.h"
 #include "engine/analysis/parts.h"
 #include "engine/answers/answers.h"
+#include "engine/answers/levels.h"
 #include "engine/answers/own_values.h"
 #include "engine/error.h"
 
@@ -90,10 +91,14 @@ void sharpen(std::span<const float> gates, std::int64_t heads, double lambda, st
 }  // namespace
 
 Decay answer(const DecayQuestion& question, Evidence& evidence) {
-  evidence.layer(question.layer);
   const Window window = window_of(question.from, question.to, evidence);
-  const std::vector<MemoryTrace>& traces = evidence.traces(question.layer);
+  const LayerInfo& layer = evidence.layer(question.layer);
+  std::vector<MemoryTrace> levels;
+  if (has_levels(layer)) levels.push_back(decays_of_levels(question.layer, evidence));
+  const std::vector<MemoryTrace>& traces = levels.empty() ? evidence.traces(question.layer) : levels;
   Decay decay;
+  if (traces.empty() && layer.has_state())
+    throw Error(fmt::format("layer {} forgets alike at every token, as fast as its weights say", question.layer));
   if (traces.empty()) return decay;
   const MemoryTrace& trace = traces.front();
   slot_of(trace, question.slot, question.head);

@@ -13,13 +13,6 @@
 namespace statescope {
 namespace {
 
-/// The memory that the layer's state is of. Throws Error.
-const MemoryTrace& memory_of(std::int64_t layer, Evidence& evidence) {
-  const MemoryTrace* trace = evidence.trace(layer);
-  if (!trace) throw Error(fmt::format("layer {} keeps no matrix state", layer));
-  return *trace;
-}
-
 /// Of a layer with a state. Throws Error.
 std::int64_t heads_of(std::int64_t layer, Evidence& evidence) {
   const LayerInfo& info = evidence.layer(layer);
@@ -198,7 +191,7 @@ History read_history(const HistoryQuestion& question, const MemoryTrace& trace, 
 }
 
 History answer(const HistoryQuestion& question, Evidence& evidence) {
-  const MemoryTrace& trace = memory_of(question.layer, evidence);
+  const MemoryTrace& trace = evidence.trace_of_state(question.layer);
   check_index("slot", question.slot, std::ssize(trace.slots));
   check_index("head", question.head, trace.H);
   check_index("token", question.token, evidence.tokens());
@@ -235,7 +228,7 @@ History answer(const HistoryQuestion& question, Evidence& evidence) {
 }
 
 Update answer(const UpdateQuestion& question, Evidence& evidence) {
-  const MemoryTrace& trace = memory_of(question.layer, evidence);
+  const MemoryTrace& trace = evidence.trace_of_state(question.layer);
   check_index("head", question.head, trace.H);
   check_index("token", question.token, evidence.tokens());
   const HeadState before = evidence.head_state(question.layer, question.head, question.token - 1);

@@ -14,10 +14,9 @@ namespace statescope {
 namespace {
 
 const MemoryTrace& memory_of(std::int64_t layer, std::int64_t head, Evidence& evidence) {
-  const MemoryTrace* trace = evidence.trace(layer);
-  if (!trace) throw Error(fmt::format("layer {} keeps no matrix state", layer));
-  check_index("head", head, trace->H);
-  return *trace;
+  const MemoryTrace& trace = evidence.trace_of_state(layer);
+  check_index("head", head, trace.H);
+  return trace;
 }
 
 /// [K] the least n with Σ log α ≤ −ln 2 over the visits of the last n tokens up to `token`; of a selective scan the mean over its channels.

@@ -5,6 +5,7 @@
 
 namespace statescope {
 
+extern const KeyTable kMamba2;                                                                     // of flash-linear-attention
 extern const KeyTable kGeneral, kWellKnown;                                                        // of any model
 extern const KeyTable kHybridModel, kHybridAttention, kHybridPositions, kNoPositions, kTimeSteps;  // of models that Transformers has
 

@@ -144,6 +144,15 @@ const KeyTable kTimeSteps{
     {harmless, "everything is float32 here", {"residual_in_fp32", "mamba_ssm_cache_dtype"}},
     {harmless, "which kernel does it, not what it does", {"chunk_size", "mamba_chunk_size"}}};
 
+const KeyTable kMamba2{
+    {computed,
+     "",
+     {"hidden_size", "num_hidden_layers", "vocab_size", "norm_eps", "hidden_act", "head_dim", "num_heads", "state_size", "expand",
+      "n_groups", "use_bias", "use_conv_bias", "conv_kernel", "D_has_hdim", "rmsnorm", "norm_before_gate", "dt_limit"}},
+    {harmless, "which kernel does it, not what it does", {"chunk_size", "fuse_norm", "fuse_cross_entropy", "fuse_linear_cross_entropy"}},
+    {harmless, "everything is float32 here", {"residual_in_fp32"}},
+    {harmless, "initialisation and training", {"A_init_range", "dt_init_floor", "dt_max", "dt_min", "conv_init"}}};
+
 namespace {
 
 // ------------------------------------------------------------------------------- families of flash-linear-attention (spec §2, §3)
@@ -198,14 +207,6 @@ const KeyTable kMom{
     {computed, "", {"head_dim", "expand_v", "num_memories", "topk", "shared_mem", "single_kv_proj", "use_output_gate", "mom_backend"}},
     {harmless, "initialisation and training", {"aux_loss_scale", "use_layer_wise_balance"}},
     {harmless, "the reference does not read it", {"capacity"}}};
-const KeyTable kMamba2{
-    {computed,
-     "",
-     {"hidden_size", "num_hidden_layers", "vocab_size", "norm_eps", "hidden_act", "head_dim", "num_heads", "state_size", "expand",
-      "n_groups", "use_bias", "use_conv_bias", "conv_kernel", "D_has_hdim", "rmsnorm", "norm_before_gate", "dt_limit"}},
-    {harmless, "which kernel does it, not what it does", {"chunk_size", "fuse_norm", "fuse_cross_entropy", "fuse_linear_cross_entropy"}},
-    {harmless, "everything is float32 here", {"residual_in_fp32"}},
-    {harmless, "initialisation and training", {"A_init_range", "dt_init_floor", "dt_max", "dt_min", "conv_init"}}};
 const KeyTable kSse{{computed,
                      "",
                      {"linear_attn_type", "head_dim", "num_sparse_partition", "num_writer", "num_reader", "expand_v", "use_output_gate",

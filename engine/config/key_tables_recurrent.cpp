@@ -69,6 +69,50 @@ const KeyTable kZamba2{{computed,
                        {harmless, "the convolution always has a bias", {"use_conv_bias"}},
                        {harmless, "the reference does not read it", {"kv_channels", "num_query_groups"}}};
 
+// ------------------------------------------------------------------ Hymba, log-linear Mamba-2, S4 (spec §17.9, §17.14, §17.17)
+
+const KeyTable kHymba{{computed,
+                       "",
+                       {"num_attention_heads",
+                        "num_key_value_heads",
+                        "rms_norm_eps",
+                        "mamba_d_state",
+                        "mamba_d_conv",
+                        "mamba_expand",
+                        "mamba_dt_rank",
+                        "mamba_conv_bias",
+                        "mamba_proj_bias",
+                        "mamba_inner_layernorms",
+                        "rope",
+                        "rope_theta",
+                        "rope_type",
+                        "max_position_embeddings",
+                        "orig_max_position_embeddings",
+                        "kq_norm",
+                        "num_memory_tokens",
+                        "sliding_window",
+                        "global_attn_idx",
+                        "kv_reuse_group",
+                        "kv_reuse_every_i_layer",
+                        "mlp_hidden_act",
+                        "layer_type",
+                        "attn_hidden_size",
+                        "kq_head_dim",
+                        "v_head_dim"}},
+                      {fixed, "0", {"memory_tokens_interspersed_every"}},
+                      {fixed, "1", {"num_mamba"}},
+                      {fixed, "false", {"kv_weight_reuse"}},
+                      {harmless, "there is one expert", {"num_experts", "num_experts_per_tok"}},
+                      {harmless, "which kernel does it, not what it does", {"attn_implementation_new"}},
+                      {harmless, "the sizes of Mamba say it", {"conv_dim"}},
+                      {harmless, "what a call returns", {"calc_logits_for_entire_prompt"}},
+                      {harmless, "how long prompts were, not what is computed", {"seq_length"}}};
+const KeyTable kLogLinear{
+    {fixed, "4", {"hidden_ratio"}},
+    {harmless, "which kernel does it, not what it does", {"fuse_swiglu"}},
+    {harmless, "initialisation and training", {"time_step_rank", "time_step_min", "time_step_max", "time_step_floor"}}};
+const KeyTable kS4{{computed, "", {"hidden_size", "num_hidden_layers", "vocab_size", "s4_mode", "state_size", "norm_eps"}}};
+
 // ---------------------------------------------------------------------------------------------------- RWKV-6, RWKV-7 (spec §17.10)
 
 const KeyTable kRwkv{{computed,
@@ -89,6 +133,9 @@ std::map<std::string_view, std::vector<const KeyTable*>> recurrent_key_tables() 
       {"mamba", {&kMamba, &kMambaOfFla, &kGeneral, &kWellKnown}},
       {"falcon_mamba", {&kMamba, &kFalconMamba, &kGeneral, &kWellKnown}},
       {"jamba", {&kJamba, &kGeneral, &kWellKnown}},
+      {"hymba", {&kHymba, &kHybridModel, &kGeneral, &kWellKnown}},
+      {"log_linear_mamba2", {&kMamba2, &kLogLinear, &kGeneral, &kWellKnown}},
+      {"s4", {&kS4, &kGeneral, &kWellKnown}},
       {"minimax", {&kMiniMaxOfTransformers, &kMiniMax, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
       {"minimax_text_01", {&kMiniMaxReleases, &kMiniMax, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},
       {"minimax_m1", {&kMiniMaxReleases, &kMiniMax, &kHybridPositions, &kHybridAttention, &kHybridModel, &kGeneral, &kWellKnown}},

@@ -1,4 +1,5 @@
-// Mamba-2 (SSD): a decayed outer product with q = C, k = B, v = dt·x and one scalar decay per head (spec §3.9, §19.2).
+// Mamba-2 (SSD): a decayed outer product with q = C, k = B, v = dt·x and one scalar decay per head (spec §3.9, §19.2); log-linear
+// Mamba-2 reads levels of such states (spec §17.14).
 #include "engine/mixers/mamba2.h"
 
 #include <fmt/format.h>
@@ -17,7 +18,12 @@ Mamba2Mixer::Mamba2Mixer(const MixerBuild& build) {
   read_sizes(config, hidden);
   const std::int64_t conv_dim = d_in_ + 2 * groups_ * state_size_;
   const bool bias = config.boolean("use_bias", false);
-  in_proj_ = Linear(weights, "in_proj", d_in_ + conv_dim + heads_, hidden, bias);
+  levels_ = config.integer("levels", 0, 0, 60);
+  in_proj_ = Linear(weights, "in_proj", d_in_ + conv_dim + heads_ + heads_ * levels_, hidden, bias);
+  if (levels_ > 0) {
+    L_ = {weights.floats("L", {heads_, levels_}).data, DType::f32, {heads_ * levels_}};
+    no_bias_ = weights.constant(std::vector<float>(static_cast<std::size_t>(heads_ * levels_)));
+  }
   const Activation act = activation_named(config, "hidden_act", "silu", {"silu", "swish", "relu", "sigmoid"});
   conv_ = Conv(weights, "conv1d", conv_dim, ToldSize(config, "conv_kernel", 4), act, config.boolean("use_conv_bias", true));
   // A = −exp(A_log), once
@@ -68,7 +74,14 @@ void Mamba2Mixer::read_factors(const Config& config, const WeightScope& weights)
   part_factors_ = weights.constant(row);
 }
 
-MixerLayout Mamba2Mixer::layout() const { return decaying_state(heads_, state_size_, P_, {conv_.cache_shape()}); }
+MixerLayout Mamba2Mixer::layout() const {
+  MixerLayout layout = decaying_state(heads_, state_size_, P_, {conv_.cache_shape()});
+  if (levels_ == 0) return layout;
+  layout.memory[0].shape[0] = levels_;
+  layout.slot_names.clear();
+  for (std::int64_t level = 0; level < levels_; ++level) layout.slot_names.push_back(fmt::format("level {}", level));
+  return layout;
+}
 
 Value Mamba2Mixer::output(Program& p, Value u) const {
   // z | x | B | C | dt = in_proj(u);   x | B | C = silu(conv(x | B | C))
@@ -85,7 +98,8 @@ Value Mamba2Mixer::output(Program& p, Value u) const {
   const Value v = p.combine(program::ScaleHeads{}, x, dt);
 
   // S_t = α_t S_{t-1} + B_tᵀ (dt_t x_t),   y_t = C_t S_t + D x_t
-  const Value o = remember(p, program::OuterProduct{.q = C, .k = B, .v = v, .log_decay = log_decay}, heads_, P_);
+  const Value levels = levels_ > 0 ? p.columns(zxbcdt, d_in_ + conv_dim + heads_, {heads_ * levels_}) : Value{};
+  const Value o = remembered(p, {.q = C, .k = B, .v = v, .log_decay = log_decay}, levels);
   const Value read = p.with_axes(o, {d_in_});
   p.reads.push_back(read);  // D x goes past the memory
   const Value D = p.constant(D_, {D_.rows()});
@@ -99,6 +113,21 @@ Value Mamba2Mixer::output(Program& p, Value u) const {
   if (norm_ && !norm_before_gate_) y = group_norm(p, y);
   p.readouts.push_back(p.show("readout", y));
   return out_proj_(p, y);
+}
+
+Value Mamba2Mixer::remembered(Program& p, const program::OuterProduct& memory, Value levels) const {
+  if (!levels) return remember(p, memory, heads_, P_);
+  // λ = softplus(L · dl),   y_t = Σ_ℓ λ_{t,ℓ} C_t S^ℓ_t
+  const program::SoftplusClamp softplus{no_bias_, 0, std::numeric_limits<float>::infinity()};
+  const Value scaled = p.combine(program::Gate{}, levels, p.constant(L_, {heads_ * levels_}));
+  const Value scale = p.show("level_scale", p.with_axes(p.apply(softplus, scaled, ValueType::exact), {heads_, levels_}));
+  p.show("q", memory.q);
+  p.show("k", memory.k);
+  p.show("v", memory.v);
+  p.show("log_decay", memory.log_decay);
+  return p.remember(
+      program::LogLinearAttention{.q = memory.q, .k = memory.k, .v = memory.v, .log_decay = memory.log_decay, .level_scale = scale}, heads_,
+      P_);
 }
 
 Value Mamba2Mixer::group_norm(Program& p, Value x) const {

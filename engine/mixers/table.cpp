@@ -16,11 +16,13 @@ constexpr std::string_view kOuterProduct = "decayed outer product";
 constexpr std::string_view kDeltaRule = "gated delta rule";
 constexpr std::string_view kSelectiveScan = "selective scan";
 constexpr std::string_view kWkv = "WKV";
+constexpr std::string_view kLogLinear = "log-linear attention";
+constexpr std::string_view kStateSpace = "state space";
 constexpr std::string_view kAttention = "softmax attention";
 constexpr std::string_view kConvolution = "short convolution";
 
-const std::array<MixerRow, 31>& rows() {
-  static const std::array<MixerRow, 31> table{{
+const std::array<MixerRow, 34>& rows() {
+  static const std::array<MixerRow, 34> table{{
       {"transformer", kAttention, {"q", "k", "v", "moba_selected", "readout"}, make_softmax_attention},
       {"moba", kAttention, {"q", "k", "v", "moba_selected", "output_gate", "readout"}, make_moba},
       {"linear_attn", kOuterProduct, {"q", "k", "v", "readout"}, make_linear_attention},
@@ -45,6 +47,9 @@ const std::array<MixerRow, 31>& rows() {
       {"mom", kDeltaRule, {"log_decay", "partition_logits", "partition_gate", "partition_selected", "output_gate", "readout"}, make_mom},
       {"mamba", kSelectiveScan, {"q", "k", "v", "dt", "output_gate", "readout"}, make_mamba},
       {"mamba2", kOuterProduct, {"q", "k", "v", "log_decay", "dt", "output_gate", "readout"}, make_mamba2},
+      {"log_linear_mamba2", kLogLinear, {"q", "k", "v", "log_decay", "dt", "level_scale", "output_gate", "readout"}, make_mamba2},
+      {"s4", kStateSpace, {"v", "readout"}, make_s4},
+      {"hymba", kSelectiveScan, {"q", "k", "v", "dt", "output_gate", "readout", "attention_readout", "scan_readout"}, make_hymba},
       {"lightning_attention", kOuterProduct, {"q", "k", "v", "log_decay", "output_gate", "readout"}, make_lightning_attention},
       {"rwkv6", kWkv, {"q", "k", "v", "log_decay", "output_gate", "readout"}, make_rwkv6},
       {"rwkv7", kWkv, {"q", "k", "v", "log_decay", "erase_key", "erase_rate", "output_gate", "readout"}, make_rwkv7},
@@ -77,7 +82,7 @@ const std::array<MixerRow, 31>& rows() {
   return table;
 }
 
-constexpr std::array<ChannelRow, 31> kChannels{{
+constexpr std::array<ChannelRow, 33> kChannels{{
     {"q", "[heads, K] or [shared | sparse, heads, K]", "1",
      "queries as the memory reads with them, before the factor K^{-1/2}; SSE: before gate and L2 norm (spec §3, §4.3)"},
     {"k", "[heads, K] or [shared | sparse, heads, K]", "1",
@@ -91,6 +96,7 @@ constexpr std::array<ChannelRow, 31> kChannels{{
     {"erase_rate", "[heads, K]", "1", "a_t: along κ̂_t ⊙ a_t RWKV-7 takes away what κ̂_t reads (spec §17.10)"},
     {"dt", "[heads] or [heads, channels]", "1",
      "step Δ_t: of a head of Mamba-2 clamp(softplus(dt + dt_bias)), of a channel of Mamba softplus(dt_proj r + bias) (spec §3.9, §17.1)"},
+    {"level_scale", "[heads, levels]", "1", "λ_t, with which a token reads each level of states (spec §17.14)"},
     {"slot_read", "[heads, slots]", "probability", "p_t = softmax(q_t Kt_t) of gated slot attention (spec §3.7)"},
     {"row_selected", "[heads, topk]", "index", "rows that a row-sparse token writes to, of largest logit first (spec §17.15)"},
     {"partition_logits", "[N]", "1", "e_proj x (SSE eq. 9); MoM: gate x"},
@@ -111,7 +117,10 @@ constexpr std::array<ChannelRow, 31> kChannels{{
     {"dsa_selected", "[index_topk]", "index", "tokens that all heads attend to, ascending, −1 where fewer exist (spec §18.2)"},
     {"dsa_scores", "[index_topk]", "1", "I_ts of those tokens, the indexer's scores, 0 where there are fewer (spec §18.2)"},
     {"readout", "[H·V]", "1", "what was read, after norm and gate, before o_proj (spec §1.3)"},
-    {"attention_readout", "[H·V]", "1", "of a layer with attention beside its memory, what that read, before o_proj (spec §19.5, §17.7)"},
+    {"attention_readout", "[H·V]", "1",
+     "of a layer with attention beside its memory, what attention read, before o_proj or its norm (spec §19.5, §17.7, §17.9)"},
+    {"scan_readout", "[d_in]", "1",
+     "of a layer with attention beside its memory, what the memory read, gated, before its norm (spec §17.9)"},
     {"shared_out", "[D]", "1", "what the block that layers share adds to the input of this layer's Mamba (spec §17.7)"},
     {"written", "[D]", "1", "B ⊙ u, the gated input that a short convolution keeps (spec §19.10)"},
     {"mixer_out", "[D]", "1", "what the mixer adds to the residual stream: its output after the projection (spec §1.3)"},

@@ -34,17 +34,20 @@ float scale_of(const TensorSpec& spec) {
   return 1 / std::sqrt(static_cast<float>(spec.shape.back()));
 }
 
-float centre_of(const TensorSpec& spec) {
+/// What number i of a tensor lies around.
+float centre_of(const TensorSpec& spec, std::int64_t i) {
   if (spec.name.ends_with("norm.weight") || spec.name.ends_with("norm_f.weight") || spec.name.ends_with("swish_gate.weight")) return 1;
   if (spec.name.ends_with("gk_proj.1.bias")) return 2;
-  return 0;
+  // A state space that forgets
+  if (spec.name.ends_with("s4.kernel.A") && i / spec.shape[1] == i % spec.shape[1]) return -2;
+  return spec.name.ends_with("s4.kernel.log_dt") ? -1 : 0;
 }
 
 /// The numbers from `begin` to `end`.
 void fill(std::byte* bytes, const TensorSpec& spec, DType dtype, std::int64_t begin, std::int64_t end, Deviates& deviates) {
-  const float scale = scale_of(spec), centre = centre_of(spec);
+  const float scale = scale_of(spec);
   for (std::int64_t i = begin; i < end; ++i) {
-    const float value = centre + scale * deviates.normal();
+    const float value = centre_of(spec, i) + scale * deviates.normal();
     if (dtype == DType::f32) {
       reinterpret_cast<float*>(bytes)[i] = value;
     } else {

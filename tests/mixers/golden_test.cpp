@@ -96,6 +96,8 @@ void compare_states(Case& c, const ModelState& state, std::int64_t tokens) {
       const std::int64_t slots = layout.memory[0].shape[0];
       places = {{"recurrent_shared", {0, 0, 1}}, {"recurrent", {0, 1, slots - 1}}};
     }
+    // The levels that so few tokens reach.
+    if (c.model->plan().family == "log_linear_mamba2") places = {{"recurrent", {0, 0, 8}}};
     // Where a window of inputs is all that a layer keeps.
     if (const StoredTensor* window = c.io.find(fmt::format("layers.{}.state.conv.t{}", layer, tokens))) {
       INFO("window of layer " << layer << " after " << tokens << " tokens");
@@ -146,6 +148,18 @@ void compare_scores(Case& c, Recording& seen, std::int64_t layer, const std::str
   CHECK(relative_error(seen.floats(layer, ours), chosen) < kTolerance);
 }
 
+/// λ of the levels that so few tokens reach.
+void compare_levels(Case& c, Recording& seen, std::int64_t layer) {
+  const StoredTensor* expected = c.io.find(fmt::format("layers.{}.level_scales", layer));
+  if (!expected) return;
+  INFO("level_scales of layer " << layer);
+  const std::vector<float>& all = seen.floats(layer, "level_scale");
+  const std::int64_t kept = expected->shape.back(), levels = std::ssize(all) * kept / expected->size();
+  std::vector<float> first;
+  for (std::int64_t i = 0; i < expected->size(); ++i) first.push_back(all[static_cast<std::size_t>(i / kept * levels + i % kept)]);
+  CHECK(relative_error(first, floats(*expected)) < kTolerance);
+}
+
 void compare_recording(Case& c, Recording& seen) {
   for (std::int64_t layer = 0; layer < c.model->layers(); ++layer) {
     auto compare = [&](const std::string& ours, const std::string& theirs, std::int64_t from_layer) {
@@ -163,6 +177,11 @@ void compare_recording(Case& c, Recording& seen) {
       compare(same, same, layer);
     if (c.model->plan().family != "sse_swa_moba" || c.model->layout(layer).memory.empty()) compare("readout", "pre_o_proj", layer);
     compare("attention_readout", "pre_o_proj_attention", layer);
+    if (c.model->plan().family == "hymba") {
+      compare("attention_readout", "attn_out", layer);
+      compare("scan_readout", "mamba_out", layer);
+    }
+    compare_levels(c, seen, layer);
     compare("q", "ssm_C", layer);
     compare("k", "ssm_B", layer);
     compare("partition_logits", "route_logits", layer);

@@ -15,6 +15,12 @@ Plan plan_mamba2(const Config& config, const std::string& family);
 Plan plan_mamba(const Config& config, const std::string& family);
 /// Jamba: Mamba-1, attention and experts (spec §17.6).
 Plan plan_jamba(const Config& config, const std::string& family);
+/// Hymba: attention and Mamba-1 in parallel in every layer (spec §17.9).
+Plan plan_hymba(const Config& config, const std::string& family);
+/// Log-linear Mamba-2 as flash-linear-attention stores it (spec §17.14).
+Plan plan_log_linear_mamba2(const Config& config, const std::string& family);
+/// S4 and S4D in the layout of spec §17.17.
+Plan plan_s4(const Config& config, const std::string& family);
 /// Qwen3-Next and Qwen3.5, bare or within the wrapper of a model for pictures too (spec §8.1, §8.2).
 Plan plan_qwen(const Config& outer, const std::string& family);
 

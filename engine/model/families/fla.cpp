@@ -8,22 +8,12 @@
 #include "engine/config/names.h"
 #include "engine/error.h"
 #include "engine/mixers/attention/attention_pattern.h"
-#include "engine/model/families/families.h"
+#include "engine/model/families/hybrid_parts.h"
 
 namespace statescope {
 namespace {
 
 const std::set<std::string> kOf21Layers{"gated_deltanet", "gated_deltaproduct", "comba"};  // where the config does not say
-
-std::int64_t swiglu_width(const Config& config, std::int64_t hidden, double default_ratio) {
-  if (config.has("intermediate_size")) return config.integer("intermediate_size");
-  // I = 256·ceil( trunc(D · ratio · 2/3) / 256 )
-  const bool is_null = config.raw().contains("hidden_ratio") && !config.has("hidden_ratio");  // null means 4, whatever the family's default
-  const double ratio = config.number("hidden_ratio", is_null ? 4 : default_ratio);
-  const auto wanted = static_cast<std::int64_t>(static_cast<double>(hidden) * ratio * 2 / 3);
-  if (wanted < 1 || wanted > 100'000'000) throw Error(fmt::format("config: \"hidden_ratio\" is {}, out of range", ratio));
-  return (wanted + 255) / 256 * 256;
-}
 
 /// Names that configs once had, under those of today. Throws Error where both are there and differ.
 Config with_todays_names(const Config& config) {

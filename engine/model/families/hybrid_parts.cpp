@@ -32,6 +32,16 @@ std::int64_t head_size(const Config& config, const MambaKeys& keys, std::int64_t
 
 }  // namespace
 
+std::int64_t swiglu_width(const Config& config, std::int64_t hidden, double default_ratio) {
+  if (config.has("intermediate_size")) return config.integer("intermediate_size");
+  // I = 256·ceil( trunc(D · ratio · 2/3) / 256 )
+  const bool is_null = config.raw().contains("hidden_ratio") && !config.has("hidden_ratio");  // null means 4, whatever the family's default
+  const double ratio = config.number("hidden_ratio", is_null ? 4 : default_ratio);
+  const auto wanted = static_cast<std::int64_t>(static_cast<double>(hidden) * ratio * 2 / 3);
+  if (wanted < 1 || wanted > 100'000'000) throw Error(fmt::format("config: \"hidden_ratio\" is {}, out of range", ratio));
+  return (wanted + 255) / 256 * 256;
+}
+
 Config mamba2_layer(const Config& config, const MambaKeys& keys) {
   const std::int64_t heads = config.integer(keys.heads, 128), inner = inner_size(config, keys, heads);
   nlohmann::json layer{{"hidden_size", config.integer("hidden_size")},

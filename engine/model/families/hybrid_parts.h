@@ -16,6 +16,9 @@ struct MambaKeys {
 /// The config of a hybrid's Mamba-2 layers (spec §19.2), as the mixer reads it.
 Config mamba2_layer(const Config& config, const MambaKeys& keys);
 
+/// Width of an MLP of flash-linear-attention, whose config may say a ratio instead (spec §1.4). Throws Error.
+std::int64_t swiglu_width(const Config& config, std::int64_t hidden, double default_ratio);
+
 /// The rank of Mamba-1's Δ: "auto" is ceil(D / 16).
 std::int64_t time_step_rank(const Config& config, std::string_view key, std::int64_t hidden);
 

@@ -127,6 +127,67 @@ TEST_CASE("answers: the whole attention map times the values is what was read") 
   }
 }
 
+TEST_CASE("answers: levels of states are read token by token, each level by itself, and their decays are told") {
+  SmallEvidence run(log_linear_config({{"n_groups", 2}}), kTokens);
+  const std::int64_t H = 4, K = 6, V = 12, L = 15;
+  const std::vector<float> dt = run.evidence.channel(1, "dt")->values, q = run.evidence.channel(1, "q")->values,
+                           scale = run.evidence.channel(1, "level_scale")->values;
+  std::vector<float> x = run.evidence.channel(1, "v")->values;
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] /= dt[i / static_cast<std::size_t>(V)];
+  const auto read = [&](std::int64_t level) {  // [T, H, V] λ_ℓ C S^ℓ
+    std::vector<float> o;
+    for (std::int64_t t = 0; t < kTokens; ++t) {
+      const LayerState state = run.evidence.state(1, t);
+      for (std::int64_t i = 0; i < H * V; ++i) {
+        double sum = 0;
+        for (std::int64_t r = 0; r < K; ++r)
+          sum += double{q[static_cast<std::size_t>((t * 2 + i / V / 2) * K + r)]} * state.matrix(level, i / V)[r * V + i % V];
+        o.push_back(static_cast<float>(sum * scale[static_cast<std::size_t>((t * H + i / V) * L + level)]));
+      }
+    }
+    return o;
+  };
+  std::vector<float> all(x.size());
+  for (std::int64_t level = 0; level < 7; ++level) {
+    const std::vector<float> o = read(level);
+    std::transform(o.begin(), o.end(), all.begin(), all.begin(), std::plus<>());
+    for (std::int64_t head = 0; head < H; ++head) {
+      const Window map(run.evidence, 1, head, 0, kTokens, level);
+      for (std::int64_t t = 0; t < kTokens; ++t) {
+        for (std::int64_t c = 0; c < V; ++c) {
+          double sum = 0;
+          for (std::int64_t s = 0; s <= t; ++s) sum += map.at(t, s) * x[static_cast<std::size_t>((s * H + head) * V + c)];
+          REQUIRE(std::abs(sum - o[static_cast<std::size_t>((t * H + head) * V + c)]) < 1e-4);
+        }
+      }
+    }
+  }
+  for (std::int64_t head = 0; head < H; ++head) {
+    const std::vector<float> skips = skip_weights(1, head, {.H = H}, run.evidence);
+    REQUIRE(std::ssize(skips) == kTokens);
+    for (std::int64_t i = 0; i < kTokens * V; ++i) {
+      const auto at = static_cast<std::size_t>((i / V * H + head) * V + i % V);
+      all[at] += skips[static_cast<std::size_t>(i / V)] * x[at];
+    }
+  }
+  for (std::int64_t head = 0; head < H; ++head) {
+    const Window whole(run.evidence, 1, head, 0, kTokens), window(run.evidence, 1, head, kFrom, kTo);
+    check_sums(whole, head, x, H, all, H);
+    for (std::int64_t t = kFrom; t < kTo; ++t) {
+      double before = 0;
+      for (std::int64_t s = 0; s < kFrom; ++s) before += std::abs(whole.at(t, s));
+      CHECK(window.before(t) == Approx(before).epsilon(1e-4));
+    }
+  }
+  const Decay decay = answer(DecayQuestion{.layer = 1, .slot = 3, .from = 0, .to = kTokens}, run.evidence);
+  CHECK(decay.channels == H);
+  CHECK(decay.log_decay.front() == run.evidence.channel(1, "log_decay")->values.front());
+  SmallEvidence same(s4_config("diag"), kTokens);
+  CHECK_THROWS_WITH(answer(DecayQuestion{.layer = 1, .from = 0, .to = kTokens}, same.evidence),
+                    "layer 1 forgets alike at every token, as fast as its weights say");
+  CHECK_THROWS_WITH(Window(same.evidence, 1, 0, kFrom, kTo), "No single weight leads from a token to what this memory reads.");
+}
+
 TEST_CASE("answers: all slots together are their sum; in MoM weighed as the model weighs its memories") {
   for (const SmallModel& small : {SmallModel{"sse gla", sse_config("gla", {{"num_writer", 2}, {"num_reader", 2}})},
                                   {"sse gdn", sse_config("gdn")},

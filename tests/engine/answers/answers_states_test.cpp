@@ -18,7 +18,6 @@ namespace {
 
 constexpr std::int64_t kTokens = 29;
 
-bool has_state(const SmallEvidence& asked, std::int64_t layer) { return asked.evidence.layer(layer).has_state(); }
 std::int64_t layers_of(const SmallEvidence& asked) { return asked.model->layers(); }
 
 double size_of(const float* row, std::int64_t n) {
@@ -35,7 +34,7 @@ TEST_CASE("history: what tokens contributed adds up to the cell and to the row's
     INFO(small.name);
     SmallEvidence asked(small.config, kTokens);
     for (std::int64_t l = 0; l < layers_of(asked); ++l) {
-      if (!has_state(asked, l)) continue;
+      if (!asked.evidence.trace(l)) continue;
       for (const std::int64_t token : {std::int64_t{0}, kTokens - 1}) {
         const LayerState state = asked.evidence.state(l, token);
         for (std::int64_t slot = 0; slot < state.slots; ++slot) {
@@ -66,7 +65,7 @@ TEST_CASE("history: what tokens contributed to a whole partition adds up to its 
     INFO(small.name);
     SmallEvidence asked(small.config, kTokens);
     for (std::int64_t l = 0; l < layers_of(asked); ++l) {
-      if (!has_state(asked, l)) continue;
+      if (!asked.evidence.trace(l)) continue;
       const LayerState state = asked.evidence.state(l, kTokens - 1);
       const std::int64_t head = state.heads - 1;
       for (std::int64_t slot = 0; slot < state.slots; ++slot, ++slots) {
@@ -133,6 +132,13 @@ TEST_CASE("history: places that do not exist are refused in a line") {
   SmallEvidence softmax(small_config("transformer"), kTokens);
   CHECK_THROWS_WITH(answer(HistoryQuestion{}, softmax.evidence), "layer 0 keeps no matrix state");
   CHECK_THROWS_WITH(answer(StateQuestion{}, softmax.evidence), "layer 0 keeps no matrix state");
+  for (const json& config : {log_linear_config(), s4_config("hippo")}) {
+    SmallEvidence together(config, kTokens);
+    CHECK_FALSE(answer(StateQuestion{}, together.evidence).values.empty());
+    for (const bool read : {false, true})
+      CHECK_THROWS_WITH(answer(HistoryQuestion{.read = read}, together.evidence),
+                        "what layer 0 keeps cannot be told apart by the tokens that wrote it");
+  }
   CHECK_THROWS_WITH(answer(LayerStateQuestion{}, softmax.evidence), "layer 0 keeps no matrix state");
 }
 
@@ -142,7 +148,7 @@ TEST_CASE("update: the state before, what decay and erasure took, and what was w
     INFO(small.name);
     SmallEvidence asked(small.config, kTokens);
     for (std::int64_t l = 0; l < layers_of(asked); ++l) {
-      if (!has_state(asked, l)) continue;
+      if (!asked.evidence.trace(l)) continue;
       for (const std::int64_t token : {std::int64_t{0}, kTokens / 2, kTokens - 1}) {
         const auto [before, after] = asked.evidence.states_around(l, token);
         for (std::int64_t head = 0; head < after.heads; ++head, ++heads) {
@@ -221,7 +227,6 @@ TEST_CASE("model map: every tensor has its place, parameters add up, states are 
     const ModelMap map = answer(ModelMapQuestion{}, asked.evidence);
     REQUIRE(std::ssize(map.layers) == layers_of(asked));
     std::int64_t parameters = map.rest.parameters, bytes = map.rest.weight_bytes;
-    const ModelState state = asked.evidence.model().start();
     for (std::size_t l = 0; l < map.layers.size(); ++l) {
       const ModelMap::LayerRow& layer = map.layers[l];
       CHECK_FALSE(layer.tensors.empty());
@@ -230,10 +235,11 @@ TEST_CASE("model map: every tensor has its place, parameters add up, states are 
       parameters += layer.parameters;
       bytes += layer.weight_bytes;
       std::int64_t numbers = 0;
-      for (const Tensor& memory : state.layers[l].memory) numbers += memory.shape.size();
-      for (const Tensor& cache : state.layers[l].conv_caches) numbers += cache.shape.size();
+      const MixerLayout& layout = asked.evidence.model().layout(static_cast<std::int64_t>(l));
+      for (const MixerLayout::Memory& memory : layout.memory) numbers += memory.shape.size();
+      for (const Shape& cache : layout.conv_caches) numbers += cache.size();
       CHECK(layer.state_bytes == 4 * numbers);
-      CHECK((layer.state_bytes_per_token > 0) == (asked.evidence.model().layout(static_cast<std::int64_t>(l)).kv_heads > 0));
+      CHECK((layer.state_bytes_per_token > 0) == (layout.kv_heads > 0));
     }
     CHECK(parameters == asked.evidence.info().model.parameters);
     CHECK(bytes == asked.evidence.info().model.weight_bytes);

@@ -24,6 +24,8 @@ std::vector<json> plain_families() {
   all.push_back(jamba_config());
   for (const char* family : {"zamba", "zamba2"}) all.push_back(zamba_config(family));
   for (const char* family : {"rwkv6", "rwkv7"}) all.push_back(rwkv_config(family));
+  all.push_back(log_linear_config());
+  for (const char* mode : {"diag", "hippo"}) all.push_back(s4_config(mode));
   for (const char* family : {"qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"}) all.push_back(qwen_config(family));
   return all;
 }
@@ -40,6 +42,7 @@ std::vector<json> families() {
   for (const char* family : {"minimax", "minimax_text_01", "minimax_m1"}) all.push_back(minimax_config(family));
   all.push_back(deepseek_config());
   all.push_back(indexed_config());
+  all.push_back(hymba_config());
   return all;
 }
 
@@ -238,6 +241,10 @@ TEST_CASE("config keys: released configs open, or are refused by the name of wha
                                       "fixed_longformer",
                                       "fixed_bigbird",
                                       "fixed_blocksparse",
+                                      "hymba",
+                                      "log_linear_mamba2",
+                                      "s4d",
+                                      "s4_hippo",
                                       "zamba",
                                       "zamba2",
                                       "rwkv6",

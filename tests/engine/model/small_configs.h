@@ -127,6 +127,33 @@ inline json zamba_config(const std::string& model_type, const json& changes = js
   return with(config, with(model_type == "zamba2" ? second : json::object(), changes));
 }
 
+/// A layer that sees all, two that share keys and values and see a window.
+inline json hymba_config(const json& changes = json::object()) {
+  const json config{{"model_type", "hymba"},     {"vocab_size", 97},        {"hidden_size", 48},
+                    {"num_hidden_layers", 3},    {"intermediate_size", 24}, {"num_attention_heads", 4},
+                    {"num_key_value_heads", 2},  {"mamba_d_state", 6},      {"rope", true},
+                    {"num_memory_tokens", 5},    {"sliding_window", 9},     {"global_attn_idx", {0}},
+                    {"kv_reuse_group", {{1, 2}}}};
+  return with(config, changes);
+}
+
+inline json log_linear_config(const json& changes = json::object()) {
+  const json config{{"model_type", "log_linear_mamba2"},
+                    {"vocab_size", 97},
+                    {"hidden_size", 48},
+                    {"num_hidden_layers", 2},
+                    {"expand", 1},
+                    {"head_dim", 12},
+                    {"state_size", 6}};
+  return with(config, changes);
+}
+
+inline json s4_config(const char* mode, const json& changes = json::object()) {
+  const json config{{"model_type", "s4"},     {"vocab_size", 97}, {"hidden_size", 40},
+                    {"num_hidden_layers", 2}, {"s4_mode", mode},  {"state_size", 10}};
+  return with(config, changes);
+}
+
 /// Heads of 16 channels.
 inline json rwkv_config(const std::string& model_type, const json& changes = json::object()) {
   const json config{

@@ -9,8 +9,8 @@
 namespace statescope::test::branch_cases {
 
 TEST_CASE("branches: what is left goes on as if nothing had left it, to the bit, keys and values too") {
-  for (const char* name :
-       {"transformer", "gla hybrid", "sse swa moba gdn", "qwen3_next", "sse gla n4k2, conv", "mamba2", "rwkv7", "zamba"}) {
+  for (const char* name : {"transformer", "gla hybrid", "sse swa moba gdn", "qwen3_next", "sse gla n4k2, conv", "mamba2", "rwkv7", "zamba",
+                           "hymba", "log_linear_mamba2"}) {
     INFO(name);
     const std::shared_ptr<Model> model = load(config_of(name));
     const std::shared_ptr<Run> root = read_run(model), untouched = read_run(model);

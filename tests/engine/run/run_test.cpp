@@ -24,14 +24,14 @@ constexpr std::int64_t kPrompt = 70, kTokens = 82;
 
 std::vector<SmallModel> run_models() {
   std::vector<SmallModel> chosen;
-  for (const char* name :
-       {"gla hybrid", "sse gla n4k2, conv", "sse gdn grouped, neg, w2 r3", "mom, one projection", "mamba2", "gsa", "retnet",
-        "linear_attn hedgehog", "sse swa moba gdn", "qwen3_next", "transformer", "minimax", "rwkv6", "rwkv7", "zamba"}) {
+  for (const char* name : {"gla hybrid", "sse gla n4k2, conv", "sse gdn grouped, neg, w2 r3", "mom, one projection", "mamba2", "gsa",
+                           "retnet", "linear_attn hedgehog", "sse swa moba gdn", "qwen3_next", "transformer", "minimax", "rwkv6", "rwkv7",
+                           "zamba", "hymba", "log_linear_mamba2", "s4 hippo"}) {
     for (const SmallModel& model : small_models()) {
       if (model.name == name) chosen.push_back(model);
     }
   }
-  REQUIRE(chosen.size() == 15);
+  REQUIRE(chosen.size() == 18);
   return chosen;
 }
 

@@ -8,7 +8,7 @@ namespace statescope::test::session_files {
 
 TEST_CASE("session: saved, opened and gone on with, a run is what it would have been without, to the bit") {
   for (const char* name : {"sse gla n4k2, conv", "gla hybrid", "sse gdn grouped, neg, w2 r3", "mom, one projection", "mamba2", "gsa",
-                           "retnet", "sse swa moba gdn", "qwen3_next", "transformer", "rwkv7", "zamba"}) {
+                           "retnet", "sse swa moba gdn", "qwen3_next", "transformer", "rwkv7", "zamba", "hymba", "log_linear_mamba2"}) {
     INFO(name);
     const Begun begun(name);
     // Within the prompt, at its end, and twice in what follows.

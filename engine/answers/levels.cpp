@@ -1,0 +1,75 @@
+#include "engine/answers/levels.h"
+
+#include <bit>
+#include <cmath>
+
+#include "engine/analysis/parts.h"
+#include "engine/error.h"
+
+namespace statescope {
+namespace {
+
+/// Rows of a channel [T, heads, width] as head `head` of `all` reads them.
+struct OfHead {
+  const ChannelRows& rows;
+  std::int64_t own, width, stride;
+
+  OfHead(const ChannelRows* channel, std::int64_t head, std::int64_t all)
+      : rows(*channel),
+        own(producer_head(head, rows.shape.front(), all)),
+        width(rows.shape.size() > 1 ? rows.shape[1] : 1),
+        stride(rows.shape.front() * width) {}
+  const float* operator[](std::int64_t t) const { return rows.values.data() + t * stride + own * width; }
+};
+
+/// Throws Error.
+const ChannelRows* shown(std::int64_t layer, const char* name, Evidence& evidence) {
+  const ChannelRows* rows = evidence.channel(layer, name);
+  if (!rows) throw Error("this layer does not tell what its levels read");
+  return rows;
+}
+
+}  // namespace
+
+bool has_levels(const LayerInfo& layer) { return layer.memory == "log-linear attention"; }
+
+MemoryTrace decays_of_levels(std::int64_t layer, Evidence& evidence) {
+  const LayerInfo& info = evidence.layer(layer);
+  MemoryTrace trace{.H = info.heads, .K = info.rows, .V = info.columns, .decay_width = 1, .rates = {}, .slots = {}};
+  SlotVisits visits;
+  visits.log_decay = shown(layer, "log_decay", evidence)->values;
+  for (std::int64_t t = 0; t < evidence.tokens(); ++t) visits.token.push_back(static_cast<std::int32_t>(t));
+  trace.slots.assign(info.slot_names.size(), visits);
+  return trace;
+}
+
+AttentionRows attention_of_levels(std::int64_t layer, std::int64_t level, std::int64_t head, const AttentionPart& part, Evidence& evidence,
+                                  const Done& done) {
+  const std::int64_t H = evidence.layer(layer).heads, rows = part.rows.count;
+  check_index("head", head, H);
+  if (level >= 0) check_index("slot", level, std::ssize(evidence.layer(layer).slot_names));
+  const OfHead C(shown(layer, "q", evidence), head, H), B(shown(layer, "k", evidence), head, H), dt(shown(layer, "dt", evidence), head, H),
+      log_decay(shown(layer, "log_decay", evidence), head, H), scale(shown(layer, "level_scale", evidence), head, H);
+  AttentionRows result{std::vector<double>(static_cast<std::size_t>(rows * part.width())),
+                       std::vector<double>(static_cast<std::size_t>(rows))};
+  for (std::int64_t row = 0; row < rows; ++row) {
+    if (done) done(static_cast<double>(row) / static_cast<double>(rows));
+    const std::int64_t t = part.token(row);
+    double decay = 0;
+    for (std::int64_t s = t; s >= 0; --s) {
+      // The highest bit in which s and t differ is bit ℓ − 1.
+      const std::int64_t at = std::bit_width(static_cast<std::uint64_t>(s ^ t));
+      double product = 0;
+      for (std::int64_t r = 0; r < C.width; ++r) product += double{C[t][r]} * B[s][r];
+      const double weight = level < 0 || level == at ? scale[t][at] * product * *dt[s] * std::exp(decay) : 0;
+      if (s >= part.from)
+        result.weight[static_cast<std::size_t>((s - part.from) * rows + row)] = weight;
+      else
+        result.before[static_cast<std::size_t>(row)] += std::abs(weight);
+      decay += *log_decay[s];
+    }
+  }
+  return result;
+}
+
+}  // namespace statescope
