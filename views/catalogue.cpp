@@ -32,68 +32,76 @@ std::span<const ViewRow> view_catalogue() {
       {"routing", QT_TRANSLATE_NOOP("Views", "Partition routing"), QT_TRANSLATE_NOOP("Views", "Which partition does each token write to?"),
        QT_TRANSLATE_NOOP(
            "Views",
-           "e_t = softmax(x_t W_e) over the N partitions; the W largest are decayed and written, the others stay as they are; the shared "
+           "A band leads from each token to the partitions that take it; its width is the gate. e_t = softmax(x_t W_e) over the N "
+           "partitions; the W largest are decayed and written, the others stay as they are; the shared "
            "one is written by every token; SSE eq. 9, MoM likewise. Load: tokens so far, divided by the fair share; 1.00 is fair."),
        make_routing, ShownPlace::layer},
       {"timeline", QT_TRANSLATE_NOOP("Views", "Timeline"), QT_TRANSLATE_NOOP("Views", "What changes along the run?"),
-       QT_TRANSLATE_NOOP(
-           "Views",
-           "Lanes over tokens: ‖S_t‖ and ‖S_t − S_{t−1}‖ of every slot; entropy of the routing, −Σ e log e / log N with e of SSE eq. 9; "
-           "entropy and winner of the head gates G^Q, G^K (SLA eq. 4); ‖x_t‖ as it enters the layer; −ln p of each token."),
+       QT_TRANSLATE_NOOP("Views",
+                         "One lane for each number that changes from token to token, all under one cursor. Lanes over tokens: ‖S_t‖ and "
+                         "‖S_t − S_{t−1}‖ of every slot; entropy of the routing, −Σ e log e / log N with e of SSE eq. 9; "
+                         "entropy and winner of the head gates G^Q, G^K (SLA eq. 4); ‖x_t‖ as it enters the layer; −ln p of each token."),
        make_timeline, ShownPlace::layer},
       {"state", QT_TRANSLATE_NOOP("Views", "State"), QT_TRANSLATE_NOOP("Views", "What does the memory hold?"),
        QT_TRANSLATE_NOOP("Views",
-                         "S_t, K key rows by V value columns, of one slot and head. S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA, SSE eq. 9 to "
+                         "One cell for each number that the memory holds; a token adds the product of its key and its value. S_t, K key "
+                         "rows by V value columns, of one slot and head. S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA, SSE eq. 9 to "
                          "12, with the gate e as a factor of k); S_t = α_t (S_{t−1} − β_t k_tᵀ (k_t S_{t−1})) + β_t k_tᵀ v_t (gated delta "
                          "rule); S_t = exp(Δ_t A) ⊙ S_{t−1} + B_tᵀ (Δ_t x_t), N states by the channels (selective scan, Mamba eq. 2, 4). "
                          "Blue is negative, orange positive. The column beside the rows: norm of S_t − S_{t−1} along each row."),
        make_state, ShownPlace::state},
       {"writes", QT_TRANSLATE_NOOP("Views", "Writes"), QT_TRANSLATE_NOOP("Views", "Which rows are written, and how long ago?"),
-       QT_TRANSLATE_NOOP(
-           "Views",
-           "ω_r, the coefficient with which a token's value comes to row r: k_r (GLA eq. 3), in SSE's sparse partitions e k_r (SSE eq. 9), "
-           "of the delta rule β k_r (Gated DeltaNet eq. 10). A row counts as written where |ω_r| ≥ 0.001 Σ|ω|. Half gone: "
-           "how far back one has to go for decay to have left half of what stood there. Hatched: never. Effective rows: "
-           "(Σ|ω|)² / Σω², all of them for equal weights, 1 for a single row."),
+       QT_TRANSLATE_NOOP("Views",
+                         "For each row of the state: when it was last written, and how much of that has faded since. ω_r, the coefficient "
+                         "with which a token's value comes to row r: k_r (GLA eq. 3), in SSE's sparse partitions e k_r (SSE eq. 9), "
+                         "of the delta rule β k_r (Gated DeltaNet eq. 10). A row counts as written where |ω_r| ≥ 0.001 Σ|ω|. Half gone: "
+                         "how far back one has to go for decay to have left half of what stood there. Hatched: never. Effective rows: "
+                         "(Σ|ω|)² / Σω², all of them for equal weights, 1 for a single row."),
        make_writes, ShownPlace::state},
       {"decay", QT_TRANSLATE_NOOP("Views", "Decay"), QT_TRANSLATE_NOOP("Views", "How fast does the memory forget?"),
        QT_TRANSLATE_NOOP(
            "Views",
-           "Δ_{t,s} = α_{s+1} · … · α_t is what is left after token t of what token s wrote; S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. "
+           "How much decay leaves of what each earlier token wrote. Δ_{t,s} = α_{s+1} · … · α_t is what is left after token t of what "
+           "token s wrote; S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. "
            "3; SSE eq. 9: only partitions that are written decay). Half-life: ln 2 / mean(−log α). Receptive field: how far back Δ stays "
            "above 0.001, mean over the last 128 tokens (SSE Def. 4, fig. 9). What a delta rule erases is not in it. "
            "Of a selective scan log α of a state is the mean of Δ A over its channels (Mamba eq. 4)."),
        make_decay, ShownPlace::state},
       {"delta_rule", QT_TRANSLATE_NOOP("Views", "Delta rule"), QT_TRANSLATE_NOOP("Views", "What does the token correct?"),
        QT_TRANSLATE_NOOP("Views",
-                         "The key first reads what is there, π = k S̄ with S̄ = α S; the update takes β kᵀπ away and puts β kᵀv in, so that "
+                         "A token is compared with what the memory already says, and only the difference is written. The key first reads "
+                         "what is there, π = k S̄ with S̄ = α S; the update takes β kᵀπ away and puts β kᵀv in, so that "
                          "the key reads π + β ‖k‖² (v − π) afterwards (DeltaNet; Gated DeltaNet eq. 10). Along k the state is multiplied "
                          "by α (1 − β ‖k‖²): negative where β ‖k‖² > 1."),
        make_delta_rule, ShownPlace::state},
       {"head_gates", QT_TRANSLATE_NOOP("Views", "Head-gate contest"), QT_TRANSLATE_NOOP("Views", "Which head writes, and which one reads?"),
        QT_TRANSLATE_NOOP(
            "Views",
-           "G^Q_t = softmax_h(Q_t W_GQ) scales what each head reads, G^K_t = softmax_h(K_t W_GK) what it writes (SLA eq. 4). Entropy: 1 "
+           "The heads compete: a gate says how much each of them writes, another how much it reads. G^Q_t = softmax_h(Q_t W_GQ) scales "
+           "what each head reads, G^K_t = softmax_h(K_t W_GK) what it writes (SLA eq. 4). Entropy: 1 "
            "where all heads are alike, 0 where one has everything. C(t,s) = Σ_h G^Q_t G^K_s: what may pass from token s to token t (SLA "
            "Thm 4.3). λ multiplies the logits (Thm 4.2): the sharper, the more the winner takes all (SLA eq. 8, 9)."),
        make_head_gates, ShownPlace::layer},
       {"similarity", QT_TRANSLATE_NOOP("Views", "Similarity"), QT_TRANSLATE_NOOP("Views", "Which parts of the memory hold the same thing?"),
        QT_TRANSLATE_NOOP(
            "Views",
-           "cos(a, b) = ⟨a, b⟩ / (‖a‖ ‖b‖) of key rows of the state, of all partitions of a head (SSE Def. 1; the rows are those that SSE "
+           "Rows that look alike hold the same thing, and so waste room. cos(a, b) = ⟨a, b⟩ / (‖a‖ ‖b‖) of key rows of the state, of all "
+           "partitions of a head (SSE Def. 1; the rows are those that SSE "
            "eq. 9 writes), of whole partitions, of heads, and of one state after different tokens. Blue is opposite, white unrelated, "
            "orange alike; hatched: one of the two is zero. Clustered: average linkage of 1 − |cos|, so that like rows are neighbours."),
        make_similarity, ShownPlace::head},
       {"spectrum", QT_TRANSLATE_NOOP("Views", "Spectrum and rank"), QT_TRANSLATE_NOOP("Views", "How many directions does the memory use?"),
        QT_TRANSLATE_NOOP("Views",
-                         "Singular values σ of each head's state, its partitions stacked (the state of SSE eq. 9). Effective rank: exp(−Σ "
+                         "A state that uses few directions can hold few different things. Singular values σ of each head's state, its "
+                         "partitions stacked (the state of SSE eq. 9). Effective rank: exp(−Σ "
                          "p log p), p = σ / Σσ (Roy and Vetterli). Entropy: −Σ p log p / log n with p = σ² / Σσ² (SSE footnote 8): 0 is "
                          "one direction, 1 all of them alike."),
        make_spectrum, ShownPlace::layer},
       {"attention", QT_TRANSLATE_NOOP("Views", "Implicit attention"),
        QT_TRANSLATE_NOOP("Views", "What does each token read from which token?"),
        QT_TRANSLATE_NOOP("Views",
-                         "A_{t,s} with o_t = Σ_s A_{t,s} v_s, exactly, before norm and gate: q_t decayed back to s, times k_s (SSE Def. 3; "
+                         "How much of what a token reads was written by each token before it. A_{t,s} with o_t = Σ_s A_{t,s} v_s, exactly, "
+                         "before norm and gate: q_t decayed back to s, times k_s (SSE Def. 3; "
                          "for the memories of SSE eq. 9, GLA eq. 3 and the delta rule, Gated DeltaNet eq. 10). Bars: what the cursor's "
                          "token reads; gold: needle; the pale bar left of them: all earlier tokens. Map: row t reads column s, blue "
                          "negative, orange positive. Softmax layers: their weights."),
@@ -101,7 +109,8 @@ std::span<const ViewRow> view_catalogue() {
       {"needle", QT_TRANSLATE_NOOP("Views", "Needle"), QT_TRANSLATE_NOOP("Views", "What became of the needle?"),
        QT_TRANSLATE_NOOP(
            "Views",
-           "S = C + all else, C what is left of what the needle's tokens wrote; curves: ‖C‖ after each token. Parts of 1 at the question: "
+           "What is left of the needle after each token, and at the question what took the rest. S = C + all else, C what is left of what "
+           "the needle's tokens wrote; curves: ‖C‖ after each token. Parts of 1 at the question: "
            "taken by decay (GLA eq. 3, SSE eq. 9), erased by the delta rule (Gated DeltaNet eq. 10), lying under later writes along the "
            "needle's keys, lying where the question does not read, and clear. Layers count the same, heads by ‖C‖². Read: the needle's "
            "share of what the question reads, the largest of all heads. A description, not a diagnosis: over 2,800 answers of small "
@@ -118,7 +127,8 @@ std::span<const ViewRow> view_catalogue() {
        make_needle_grid, ShownPlace::run},
       {"predictions", QT_TRANSLATE_NOOP("Views", "Predictions"), QT_TRANSLATE_NOOP("Views", "What does the model say next?"),
        QT_TRANSLATE_NOOP("Views",
-                         "p = softmax(z), z = W RMSNorm(x_t) the logits after the cursor's token (x_t as the last block leaves it; SSE eq. "
+                         "The tokens that the model expects next, the most probable first. p = softmax(z), z = W RMSNorm(x_t) the logits "
+                         "after the cursor's token (x_t as the last block leaves it; SSE eq. "
                          "9 and all other memories speak through it). Beside: the probability of the token that follows and of the right "
                          "answer's tokens, the rank of what follows, and the entropy −Σ p log p."),
        make_predictions, ShownPlace::run},
@@ -131,7 +141,8 @@ std::span<const ViewRow> view_catalogue() {
        make_difference, ShownPlace::layer},
       {"branches", QT_TRANSLATE_NOOP("Views", "Branch difference"), QT_TRANSLATE_NOOP("Views", "What did the intervention change?"),
        QT_TRANSLATE_NOOP("Views",
-                         "After each token: KL(p ‖ p′) = Σ p ln(p / p′) of the next token, p on the parent branch and p′ here, and "
+                         "How far the predictions and the states of this branch have moved from those of its parent. After each token: "
+                         "KL(p ‖ p′) = Σ p ln(p / p′) of the next token, p on the parent branch and p′ here, and "
                          "max |z′ − z| of the logits. Below: ‖S′ − S‖_F / ‖S‖_F of every layer's state S_t (GLA eq. 3, SSE eq. 9) after "
                          "the cursor's token."),
        make_branches, ShownPlace::run},

@@ -21,6 +21,13 @@ bool is_set(const char* variable) {
 /// Also true where the caller chose a Qt platform: they know what they do.
 bool has_display() { return is_set("DISPLAY") || is_set("WAYLAND_DISPLAY") || is_set("QT_QPA_PLATFORM"); }
 
+/// Otherwise the window begins with its start page.
+bool opens_something(const WindowArguments& arguments) {
+  const bool stands =
+      arguments.token >= 0 || arguments.layer >= 0 || arguments.head >= 0 || arguments.slot >= 0 || !arguments.views.empty();
+  return arguments.prompt.given() || !arguments.beside.empty() || !arguments.screenshot.empty() || !arguments.watch.empty() || stands;
+}
+
 ThemeChoice theme_called(const std::string& name) {
   if (name == "light") return ThemeChoice::light;
   if (name == "dark") return ThemeChoice::dark;
@@ -40,7 +47,8 @@ int window_command(int argc, char** argv, const WindowArguments& arguments) {
     }
   }
   WindowOptions options;
-  options.checkpoint = arguments.checkpoint.empty() ? default_run().checkpoint : std::filesystem::path(arguments.checkpoint);
+  options.checkpoint = arguments.checkpoint;
+  if (options.checkpoint.empty() && opens_something(arguments)) options.checkpoint = default_run().checkpoint;
   options.beside.assign(arguments.beside.begin(), arguments.beside.end());
   options.prompt = first_prompt(arguments.prompt, arguments.checkpoint);
   if (!arguments.lesson.empty()) options.lesson = find_lesson(arguments.lesson);

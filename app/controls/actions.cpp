@@ -3,12 +3,22 @@
 #include <QMenuBar>
 #include <QWidget>
 #include <algorithm>
-#include <map>
 
 namespace statescope {
 namespace {
 
 QString setting_of(const Actions::Row& row) { return "keys/" + QString::fromStdString(row.id); }
+
+/// The first of its letters that none before it has.
+QString with_letter(const QString& title, QString& taken) {
+  for (qsizetype i = 0; i < title.size(); ++i) {
+    const QChar letter = title[i].toLower();
+    if (!letter.isLetter() || taken.contains(letter)) continue;
+    taken += letter;
+    return QString(title).insert(i, QLatin1Char('&'));
+  }
+  return title;
+}
 
 }  // namespace
 
@@ -84,17 +94,28 @@ void Actions::tell_keys(QWidget& widget, const QString& words, const std::vector
   connect(this, &Actions::keys_changed, &widget, tell);
 }
 
+/// Titles have a letter to open them by. What would do nothing is grey while a menu shows it; its keys stay.
 void Actions::fill(QMenuBar& bar) {
-  std::map<std::pair<Menu, std::string>, QMenu*> menus;
+  const auto add_menu = [this](QMenu* menu) {
+    const auto grey = [this, menu](bool all_on) {
+      for (const Row& row : rows_)
+        if (menu->actions().contains(row.action)) row.action->setEnabled(all_on || is_available(*row.command, window_));
+    };
+    connect(menu, &QMenu::aboutToShow, this, [grey] { grey(false); });
+    connect(menu, &QMenu::aboutToHide, this, [grey] { grey(true); });
+    return menu;
+  };
+  QString letters;
   for (const Row& row : rows_) {
-    QMenu*& menu = menus[{row.command->menu, ""}];
-    if (!menu) menu = bar.addMenu(title_of(row.command->menu));
+    QMenu*& menu = menus_[{row.command->menu, ""}];
+    if (!menu) menu = add_menu(bar.addMenu(with_letter(title_of(row.command->menu), letters)));
+    if (begins_group(*row.command)) menu->addSeparator();
     if (!row.command->submenu) {
       menu->addAction(row.action);
       continue;
     }
-    QMenu*& submenu = menus[{row.command->menu, row.command->submenu}];
-    if (!submenu) submenu = menu->addMenu(command_words(row.command->submenu));
+    QMenu*& submenu = menus_[{row.command->menu, row.command->submenu}];
+    if (!submenu) submenu = add_menu(menu->addMenu(command_words(row.command->submenu)));
     submenu->addAction(row.action);
   }
 }

@@ -4,11 +4,13 @@
 #include <QAction>
 #include <QObject>
 #include <QSettings>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "app/controls/commands.h"
 
+class QMenu;
 class QMenuBar;
 
 namespace statescope {
@@ -42,6 +44,8 @@ class Actions : public QObject {
   void tell_keys(QWidget& widget, const QString& words, const std::vector<std::string>& ids);
 
   void fill(QMenuBar& bar);
+  /// The menu as it was filled.
+  QMenu* menu(Menu menu) const { return menus_.at({menu, ""}); }
   void update_ticks();
 
  Q_SIGNALS:
@@ -54,6 +58,7 @@ class Actions : public QObject {
   MainWindow& window_;
   QSettings* settings_;
   std::vector<Row> rows_;
+  std::map<std::pair<Menu, std::string>, QMenu*> menus_;  // the second: a submenu's title, or empty
 };
 
 }  // namespace statescope

@@ -26,6 +26,10 @@ struct Command {
 
 /// In the order of the menus: the table is in app/window/commands.cpp.
 std::span<const Command> commands();
+/// Whether it would do anything now; a menu greys what would not.
+bool is_available(const Command& command, const MainWindow& window);
+/// Another kind of thing begins here in its menu.
+bool begins_group(const Command& command);
 
 QList<QKeySequence> keys_of(const Command& command);
 

@@ -63,6 +63,8 @@ QStatusBar::item { border: none; }
 #palette QListWidget { border: none; }
 QListWidget#lessons::item { padding: 7@ 6@; border-bottom: 1px solid @line; }
 QListWidget#lessons::item:selected { background: @select; color: @ink; }
+QTreeWidget#shelf::item { padding: 3@ 6@; }
+QTreeWidget#shelf::item:selected { background: @select; color: @ink; padding: 3@ 6@; border: none; }
 #keys { font-family: "DejaVu Sans"; }
 #blank { background: #000000; }
 #dropping { border: 3px solid @accent; border-radius: 4px; }

@@ -6,6 +6,7 @@
 #include <QTextDocumentFragment>
 #include <QTextList>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "app/controls/theme.h"
 #include "engine/error.h"
@@ -97,6 +98,7 @@ QWidget* LessonPage::make_list() {
   list_->setAccessibleName(tr("Lessons"));
   list_->setObjectName("lessons");
   list_->setWordWrap(true);
+  list_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   for (const LessonEntry& entry : entries_) {
     auto* item = new QListWidgetItem(entry.title + "\n" + entry.about, list_);
     item->setData(Qt::UserRole, to_qstring(entry.file.string()));
@@ -210,10 +212,24 @@ void LessonPage::show_list() {
   list_->setFocus(Qt::ShortcutFocusReason);
 }
 
+const LessonEntry* LessonPage::next_lesson() const {
+  if (!player_.lesson()) return nullptr;
+  const auto here = std::ranges::find(entries_, player_.lesson()->file, &LessonEntry::file);
+  return here == entries_.end() || here + 1 == entries_.end() ? nullptr : &*(here + 1);
+}
+
 void LessonPage::show_keys() {
   picture_->setText(with_key(tr("Back to the lesson’s picture"), action_("lesson-picture")));
   back_->setText(with_key(tr("Back"), action_("lesson-previous")));
-  next_->setText(with_key(tr("Next"), action_("lesson-next")));
+  show_next();
+}
+
+/// The end of a lesson leads to the next one.
+void LessonPage::show_next() {
+  const LessonEntry* const next = player_.lesson() && player_.is_at_end() ? next_lesson() : nullptr;
+  next_->setText(with_key(next ? tr("Next lesson") : tr("Next"), action_("lesson-next")));
+  next_->setToolTip(next ? next->title : QString());
+  next_->setEnabled(!player_.lesson() || !player_.is_at_end() || next);
 }
 
 /// Also for a screen reader.
@@ -255,7 +271,7 @@ void LessonPage::show_step() {
   set_text(broken_, broken.empty() ? QString() : broken_words(broken));
   place_->setText(tr("%1 of %2").arg(player_.index() + 1).arg(lesson.steps.size()));
   back_->setEnabled(player_.index() > 0);
-  next_->setEnabled(!player_.is_revealed() || player_.index() + 1 < lesson.steps.size());
+  show_next();
 }
 
 /// What the run has answered comes into sight, its beginning in any case.

@@ -35,6 +35,8 @@ class LessonPage : public QStackedWidget {
   void set_room(bool wide, bool low);
   /// Those that ship with the program.
   const std::vector<LessonEntry>& entries() const { return entries_; }
+  /// The one after that on its way; null: there is none.
+  const LessonEntry* next_lesson() const;
   /// Gives the list the keyboard.
   void show_list();
   /// How the run's answer stands to what was predicted.
@@ -52,6 +54,7 @@ class LessonPage : public QStackedWidget {
   QWidget* make_step();
   void enter();
   void show_step();
+  void show_next();
   void show_question();
   void show_reveal();
   void make_choices();

@@ -72,6 +72,16 @@ void LessonPlayer::leave() {
 
 bool LessonPlayer::hides(Hideable part) const { return lesson_ && std::ranges::count(lesson_->hidden, part) > 0; }
 
+std::vector<LessonPlayer::Crowd> LessonPlayer::crowds() const {
+  std::vector<Crowd> crowds;
+  if (!lesson_) return crowds;
+  const auto models_of = [](const LessonPicture& shown) { return shown.beside.empty() ? std::size_t{1} : 2; };
+  for (const LessonStep& each : lesson_->steps)
+    for (const LessonPicture* shown : {&each.picture, &each.revealed})
+      if (models_of(*shown) == models_of(picture())) crowds.push_back({models_of(*shown), shown->views.size()});
+  return crowds;
+}
+
 void LessonPlayer::next() {
   if (!lesson_) return;
   if (!is_revealed()) return reveal({});

@@ -30,6 +30,12 @@ class LessonPlayer : public QObject {
   std::size_t index() const { return index_; }
   const LessonStep& step() const { return lesson_->steps[index_]; }
   bool hides(Hideable part) const;
+  /// How much stands on the stage: models, and views of each.
+  struct Crowd {
+    std::size_t models = 1, views = 1;
+  };
+  /// Of all pictures of the lesson with as many models as that of this step: what fits one of them fits the others.
+  std::vector<Crowd> crowds() const;
 
   /// An open question is answered first, without a prediction.
   void next();
@@ -41,6 +47,8 @@ class LessonPlayer : public QObject {
 
   /// The question has been answered, or there is none.
   bool is_revealed() const { return !step().question || progress_[index_].revealed; }
+  /// Nothing of the lesson is left.
+  bool is_at_end() const { return is_revealed() && index_ + 1 == lesson_->steps.size(); }
   /// Of the step, as far as it has come.
   const LessonPicture& picture() const { return is_revealed() ? step().revealed : step().picture; }
   std::optional<std::size_t> predicted() const { return progress_[index_].predicted; }

@@ -4,6 +4,8 @@
 #include <QHeaderView>
 #include <QSignalBlocker>
 #include <QVBoxLayout>
+#include <algorithm>
+#include <array>
 
 #include "app/controls/fuzzy.h"
 
@@ -18,6 +20,12 @@ QString keys_text(const Actions::Row& row) {
 QString name_of(const Actions::Row& row) {
   const QString name = row.action->text(), group = row.command->submenu ? command_words(row.command->submenu) : QString();
   return group.isEmpty() || name.contains(group, Qt::CaseInsensitive) ? name : QStringLiteral("%1 · %2").arg(name, group);
+}
+
+/// Stepping and playing come first, files and help last.
+int place_of(Menu menu) {
+  constexpr std::array order = {Menu::go, Menu::run, Menu::view, Menu::learn, Menu::file, Menu::help};
+  return static_cast<int>(std::ranges::find(order, menu) - order.begin());
 }
 
 }  // namespace
@@ -80,6 +88,8 @@ KeyPage::KeyPage(Actions& actions, QWidget* parent) : QWidget(parent), actions_(
     fill();
     show_chosen();
   });
+  for (const Actions::Row& row : actions.rows()) rows_.push_back(&row);
+  std::ranges::stable_sort(rows_, {}, [](const Actions::Row* row) { return place_of(row->command->menu); });
   fill();
   list_->setCurrentCell(0, 0);
 }
@@ -89,13 +99,12 @@ void KeyPage::set_frame(const Frame& frame) {
   layout()->setSpacing(static_cast<int>(7 * frame.scale));
 }
 
-/// One row for each action, in their order.
+/// One row for each action.
 void KeyPage::fill() {
   const QSignalBlocker quiet(list_);
-  const auto& rows = actions_.rows();
-  list_->setRowCount(static_cast<int>(rows.size()));
+  list_->setRowCount(static_cast<int>(rows_.size()));
   for (int i = 0; i < list_->rowCount(); ++i) {
-    const Actions::Row& row = rows[static_cast<std::size_t>(i)];
+    const Actions::Row& row = *rows_[static_cast<std::size_t>(i)];
     list_->setItem(i, 0, new QTableWidgetItem(keys_text(row)));
     list_->setItem(i, 1, new QTableWidgetItem(name_of(row)));
     list_->item(i, 1)->setToolTip(name_of(row));
@@ -120,7 +129,7 @@ void KeyPage::filter() {
 
 const Actions::Row* KeyPage::chosen() const {
   const int row = list_->currentRow();
-  return row < 0 ? nullptr : &actions_.rows()[static_cast<std::size_t>(row)];
+  return row < 0 ? nullptr : rows_[static_cast<std::size_t>(row)];
 }
 
 void KeyPage::show_chosen() {

@@ -29,6 +29,7 @@ class KeyPage : public QWidget {
   const Actions::Row* chosen() const;
 
   Actions& actions_;
+  std::vector<const Actions::Row*> rows_;  // as they are listed
   QLineEdit* find_;
   QTableWidget* list_;
   QLabel *name_, *conflict_;

@@ -60,7 +60,7 @@ std::string wrong_view(std::string_view named) {
   const auto modes = view->modes();
   if (slash == named.npos || std::ranges::count(modes, named.substr(slash + 1)) > 0) return "";
   if (modes.empty()) return fmt::format("{} has only one mode", id);
-  return fmt::format("{} is not looked at as \"{}\" but as {}", id, named.substr(slash + 1), fmt::join(modes, "; "));
+  return fmt::format("{} has no mode \"{}\": it has {}", id, named.substr(slash + 1), fmt::join(modes, "; "));
 }
 
 std::string_view opening_view(const ModelInfo& model) {

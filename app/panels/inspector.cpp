@@ -1,8 +1,11 @@
 #include "app/panels/inspector.h"
 
 #include <QApplication>
+#include <QClipboard>
 #include <QHeaderView>
+#include <QKeyEvent>
 #include <QPainter>
+#include <QRegularExpression>
 #include <QSignalBlocker>
 #include <QStyledItemDelegate>
 #include <QVBoxLayout>
@@ -52,6 +55,25 @@ float chosen_value(const HeadState& state, const Cursor& at) {
   double squares = 0;
   for (std::int64_t i = first * state.columns; i < last * state.columns; ++i) squares += double{cells[i]} * double{cells[i]};
   return static_cast<float>(std::sqrt(squares));
+}
+
+/// With the columns' titles where it is the whole table; tabs between the cells, a line for each row.
+QString rows_of(const QTableView& table, bool chosen_alone) {
+  const QAbstractItemModel& model = *table.model();
+  const auto line = [&model](const auto& cell) {
+    QStringList cells;
+    for (int column = 0; column < model.columnCount(); ++column)
+      cells += cell(column).toString().replace(QRegularExpression("[\\t\\n]"), " ");
+    return cells.join('\t');
+  };
+  QStringList lines;
+  if (!chosen_alone && table.horizontalHeader()->isVisibleTo(&table))
+    lines += line([&](int column) { return model.headerData(column, Qt::Horizontal); });
+  for (int row = 0; row < model.rowCount(); ++row) {
+    if (chosen_alone && !table.selectionModel()->isRowSelected(row)) continue;
+    lines += line([&](int column) { return model.index(row, column).data(); });
+  }
+  return lines.join('\n') + '\n';
 }
 
 QString text_of(float value) { return QString::fromStdString(number(value, significant_digits)); }
@@ -105,6 +127,10 @@ Inspector::Inspector(Navigator& navigator, Actions& actions, QWidget* parent) : 
     table->setSelectionBehavior(QAbstractItemView::SelectRows);
     table->setTabKeyNavigation(false);
     table->setWordWrap(false);
+    table->installEventFilter(this);
+    table->setContextMenuPolicy(Qt::CustomContextMenu);
+    connect(table, &QWidget::customContextMenuRequested, this,
+            [this, table](QPoint at) { Q_EMIT menu_wanted(table, table->viewport()->mapToGlobal(at)); });
   }
   predictions_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
 
@@ -241,6 +267,35 @@ void Inspector::show_predictions() {
     bar->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
     predictions_->setItem(row, 1, bar);
   }
+}
+
+QTableView* Inspector::focused_table() const {
+  for (QTableView* table : {static_cast<QTableView*>(predictions_), table_})
+    if (table->hasFocus()) return table;
+  return nullptr;
+}
+
+void Inspector::fill_menu(QMenu& menu, QTableView& table) {
+  const QModelIndex cell = table.currentIndex();
+  const QModelIndexList rows = table.selectionModel()->selectedRows();
+  const auto add = [&menu](const QString& text, bool any, const auto& words) {
+    QAction* const action = menu.addAction(text);
+    action->setEnabled(any);
+    connect(action, &QAction::triggered, &menu, [words] { QApplication::clipboard()->setText(words()); });
+  };
+  add(tr("Copy the value"), cell.isValid(), [cell = QPersistentModelIndex(cell)] { return cell.data().toString(); });
+  add(tr("Copy the chosen rows"), !rows.isEmpty(), [&table] { return rows_of(table, true); });
+  add(tr("Copy the table"), table.model()->rowCount() > 0, [&table] { return rows_of(table, false); });
+}
+
+/// Copying takes the chosen rows, not one cell of them.
+bool Inspector::eventFilter(QObject* watched, QEvent* event) {
+  auto* const table = qobject_cast<QTableView*>(watched);
+  const bool key = event->type() == QEvent::KeyPress || event->type() == QEvent::ShortcutOverride;
+  if (!table || !key || !static_cast<QKeyEvent*>(event)->matches(QKeySequence::Copy)) return QWidget::eventFilter(watched, event);
+  if (event->type() == QEvent::KeyPress) QApplication::clipboard()->setText(rows_of(*table, true));
+  event->accept();
+  return true;
 }
 
 void Inspector::show_table_of(const ViewPanel& panel) {

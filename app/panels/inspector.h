@@ -4,6 +4,7 @@
 #include <QComboBox>
 #include <QFormLayout>
 #include <QLabel>
+#include <QMenu>
 #include <QTableView>
 #include <QTableWidget>
 #include <QWidget>
@@ -26,6 +27,16 @@ class Inspector : public QWidget {
   void set_frame(const Frame& frame);
   /// The view whose values the table repeats.
   void show_table_of(const ViewPanel& panel);
+  /// Of the table that has the keyboard; null: none has.
+  QTableView* focused_table() const;
+  /// Copying from `table`: the value in the marked cell, the chosen rows, all of it. Tabs stand between the cells.
+  void fill_menu(QMenu& menu, QTableView& table);
+
+ Q_SIGNALS:
+  void menu_wanted(QTableView* table, QPoint at);
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
   void show_place();

@@ -17,6 +17,19 @@ constexpr std::string_view difference_views[] = {"state/Other model", "predictio
 
 std::size_t fit(int length, float each) { return static_cast<std::size_t>(std::max(1.0f, static_cast<float>(length) / each)); }
 
+QSizeF room_of_row(const QSizeF& room, std::size_t models, std::size_t columns) {
+  return {room.width() / static_cast<double>(columns), room.height() / static_cast<double>((models + columns - 1) / columns)};
+}
+
+/// Of `models` rows beside each other, where every view is shown: as it fits best.
+std::size_t best_columns(const QSizeF& room, std::size_t models, std::size_t views, float scale) {
+  const auto fit_with = [&](std::size_t columns) { return Stage::fit_of(room_of_row(room, models, columns), views, scale); };
+  std::size_t best = 1;
+  for (std::size_t columns = 2; columns <= models; ++columns)
+    if (fit_with(columns) > fit_with(best)) best = columns;
+  return best;
+}
+
 std::size_t focused_index(const Stage& stage) {
   return static_cast<std::size_t>(std::ranges::find(stage.panels(), &stage.focused_panel()) - stage.panels().begin());
 }
@@ -103,6 +116,8 @@ void ModelRows::watch(ModelRow& row) {
     Q_EMIT focus_moved(&row.stage().focused_panel());
   });
   connect(&stage, &Stage::panel_changed, this, &ModelRows::panel_changed);
+  connect(&stage, &Stage::spoke, this, &ModelRows::spoke);
+  connect(&stage, &Stage::menu_wanted, this, &ModelRows::menu_wanted);
 }
 
 /// What is done to one model's stage is done to all.
@@ -115,6 +130,7 @@ ModelRow* ModelRows::make_row(const QString& letter, Navigator& navigator) {
   auto* stage = new Stage(navigator, {}, opengl_, this);
   auto* row = new ModelRow(letter, *stage, this);
   stage->set_titles_shown(titles_shown_);
+  stage->set_all_shown(all_shown_);
   watch(*row);
   return row;
 }
@@ -266,13 +282,29 @@ void ModelRows::set_titles_shown(bool shown) {
   for (const ModelRow* row : all_rows()) row->stage().set_titles_shown(shown);
 }
 
+void ModelRows::set_all_shown(bool all) {
+  if (std::exchange(all_shown_, all) == all) return;
+  for (const ModelRow* row : all_rows()) row->stage().set_all_shown(all);
+  lay_out();
+}
+
+float ModelRows::fit_of(const QSizeF& room, std::size_t models, std::size_t views, float scale) {
+  return Stage::fit_of(room_of_row(room, models, best_columns(room, models, views, scale)), views, scale);
+}
+
+std::size_t ModelRows::columns_of(std::size_t count) const {
+  if (all_shown_) return best_columns(size(), count, own_->stage().panels().size(), frame_.scale);
+  const std::size_t most = fit(width(), least_row_width * frame_.scale);
+  std::size_t columns = 1;
+  while (columns < most && (count + columns - 1) / columns > fit(height(), good_row_height * frame_.scale)) ++columns;
+  return columns;
+}
+
 void ModelRows::lay_out() {
   const std::vector<ModelRow*> all = all_rows();
   own_->set_letter_shown(all.size() > 1);
-  const std::size_t most_columns = fit(width(), least_row_width * frame_.scale), count = all.size();
-  std::size_t columns = 1;
-  while (columns < most_columns && (count + columns - 1) / columns > fit(height(), good_row_height * frame_.scale)) ++columns;
-  const std::size_t room = columns * fit(height(), least_row_height * frame_.scale);
+  const std::size_t columns = columns_of(all.size());
+  const std::size_t room = all_shown_ ? all.size() : columns * fit(height(), least_row_height * frame_.scale);
   std::vector<ModelRow*> shown;
   bool focus_to_come = true;
   for (ModelRow* row : all) {

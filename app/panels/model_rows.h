@@ -49,6 +49,10 @@ class ModelRows : public QWidget {
 
   void set_frame(const Frame& frame);
   void set_titles_shown(bool shown);
+  /// Every view of every row is shown (Stage::set_all_shown).
+  void set_all_shown(bool all);
+  /// Likewise Stage::fit_of, with `models` of them.
+  static float fit_of(const QSizeF& room, std::size_t models, std::size_t views, float scale);
   /// The others follow an arrangement that was set from outside.
   void follow_own();
   void set_difference_shown(bool shown);
@@ -65,6 +69,8 @@ class ModelRows : public QWidget {
  Q_SIGNALS:
   void focus_moved(ViewPanel* panel);
   void panel_changed(ViewPanel* panel);
+  void spoke(const QString& words);
+  void menu_wanted(ViewPanel* panel, const std::optional<Hit>& hit, QPoint at);
   void leaving(const QWidget* row);  // with its views
 
  protected:
@@ -89,13 +95,14 @@ class ModelRows : public QWidget {
   void drop(ModelRow* row);
   void show_states();
   void update_difference();
+  std::size_t columns_of(std::size_t count) const;
   void lay_out();
 
   Navigator& leader_;
   Comparison& comparison_;
   const bool opengl_;
   Frame frame_;
-  bool titles_shown_ = true, difference_wanted_ = true, following_ = false;
+  bool titles_shown_ = true, all_shown_ = false, difference_wanted_ = true, following_ = false;
   QGridLayout* grid_;
   ModelRow* own_;
   std::vector<PeerRow> rows_;  // in the order of letters

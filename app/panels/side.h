@@ -8,7 +8,7 @@
 
 namespace statescope {
 
-enum class SidePage { inspector, prompt, about, keys, preferences, breakpoints, figure, interventions, model, training };
+enum class SidePage { inspector, prompt, about, keys, preferences, breakpoints, figure, interventions, model, training, words };
 
 /// `two_columns`: twice as wide as usual. `all`: all the room there is.
 enum class SideWidth { usual, two_columns, all };

@@ -7,14 +7,44 @@
 namespace statescope {
 namespace {
 
-constexpr float least_width = 340, least_height = 220;  // of a view, at 1×
-constexpr std::size_t upper_views = 2;
+constexpr float least_width = 340, least_height = 220;                // of a view, at 1×
+constexpr float least_width_of_all = 280, least_height_of_all = 250;  // likewise where every view is shown
 constexpr float share_unit = 10000;  // sizes are handed to Qt as whole numbers, which it spreads over the room there is
 
-int size_of(float share) { return static_cast<int>(std::lround(share * share_unit)); }
+QList<int> sizes_of(const std::vector<float>& shares) {
+  QList<int> sizes;
+  for (const float share : shares) sizes.push_back(static_cast<int>(std::lround(share * share_unit)));
+  return sizes;
+}
 
 /// How many of the least length fit.
 std::size_t room_for(int length, float least) { return static_cast<std::size_t>(std::max(1.0f, static_cast<float>(length) / least)); }
+
+/// Of the narrowest and the lowest view, in parts of the least size, with `upper` views in the upper row.
+float fit_with(std::size_t upper, const QSizeF& room, std::size_t views, float scale) {
+  const std::size_t lower = views > upper ? views - upper : 0;
+  const double columns = static_cast<double>(std::max(std::min(upper, views), lower)), rows = lower > 0 ? 2 : 1;
+  return static_cast<float>(
+      std::min(room.width() / columns / (least_width_of_all * scale), room.height() / rows / (least_height_of_all * scale)));
+}
+
+/// Those below `least`, a part of all, get that, as far as there is so much; the others share the rest.
+void raise_to(float least, std::vector<float>& shares) {
+  float sum = 0;
+  for (const float share : shares) sum += share;
+  for (float& share : shares) share /= sum;
+  least = std::min(least, 1 / static_cast<float>(shares.size()));
+  float missing = 0, spare = 0;
+  for (const float share : shares) {
+    missing += std::max(0.0f, least - share);
+    spare += std::max(0.0f, share - least);
+  }
+  for (float& share : shares) share = share > least ? share - (share - least) / spare * missing : least;
+}
+
+bool fits_better_above_other(const QSizeF& room, std::size_t views, float scale) {
+  return views == 2 && fit_with(1, room, views, scale) > fit_with(2, room, views, scale);
+}
 
 }  // namespace
 
@@ -37,8 +67,8 @@ Stage::Stage(Navigator& navigator, QList<QAction*> view_actions, bool opengl, QW
 }
 
 Stage::Place Stage::place_of(std::size_t index) const {
-  if (index < upper_views) return {upper_, static_cast<int>(index)};
-  return {lower_, static_cast<int>(index - upper_views)};
+  if (index < upper_views()) return {upper_, static_cast<int>(index)};
+  return {lower_, static_cast<int>(index - upper_views())};
 }
 
 ViewPanel* Stage::make_panel(const ViewRow& row) {
@@ -51,6 +81,9 @@ ViewPanel* Stage::make_panel(const ViewRow& row) {
   connect(panel, &ViewPanel::look_changed, this, [this, panel] { Q_EMIT look_changed(panel); });
   panel->add_actions(view_actions_);
   connect(panel, &ViewPanel::example_chosen, this, &Stage::example_chosen);
+  connect(panel, &ViewPanel::spoke, this, &Stage::spoke);
+  connect(panel, &ViewPanel::menu_wanted, this,
+          [this, panel](const std::optional<Hit>& hit, QPoint at) { Q_EMIT menu_wanted(panel, hit, at); });
   panel->set_frame(frame_);
   panel->set_title_shown(titles_shown_);
   return panel;
@@ -165,7 +198,7 @@ void Stage::widen(float factor) {
 }
 
 void Stage::heighten(float factor) {
-  const bool in_upper = std::ranges::find(panels_, focused_) - panels_.begin() < std::ptrdiff_t{upper_views};
+  const bool in_upper = std::ranges::find(panels_, focused_) - panels_.begin() < static_cast<std::ptrdiff_t>(upper_views());
   const float odds = upper_share_ / (1 - upper_share_) * (in_upper ? factor : 1 / factor);
   upper_share_ = std::clamp(odds / (1 + odds), 0.1f, 0.9f);
   fold();
@@ -177,6 +210,14 @@ void Stage::set_frame(const Frame& frame) {
   for (QSplitter* splitter : {static_cast<QSplitter*>(this), upper_, lower_}) splitter->setHandleWidth(static_cast<int>(8 * frame.scale));
   for (ViewPanel* panel : panels_) panel->set_frame(frame);
   fold();
+}
+
+void Stage::set_all_shown(bool all) {
+  if (std::exchange(all_shown_, all) != all) fold();
+}
+
+float Stage::fit_of(const QSizeF& room, std::size_t views, float scale) {
+  return fit_with(fits_better_above_other(room, views, scale) ? 1 : 2, room, views, scale);
 }
 
 void Stage::set_titles_shown(bool shown) {
@@ -216,21 +257,27 @@ void Stage::lay_out() {
 
 /// Of each row as many views as there is room for, the focused one among them; of the rows, if only one has room, the focused view's.
 void Stage::fold() {
-  const std::size_t columns = room_for(width(), least_width * frame_.scale), rows = room_for(height(), least_height * frame_.scale);
+  const bool above_other = all_shown_ && fits_better_above_other(size(), panels_.size(), frame_.scale);
+  if (std::exchange(one_above_other_, above_other) != above_other) return lay_out();
+  const std::size_t columns = all_shown_ ? most_views : room_for(width(), least_width * frame_.scale);
+  const std::size_t rows = all_shown_ ? 2 : room_for(height(), least_height * frame_.scale);
   const std::size_t place = static_cast<std::size_t>(std::ranges::find(panels_, focused_) - panels_.begin());
   for (QSplitter* row : {upper_, lower_}) {
     const bool has_focus = place_of(place).row == row;
     row->setVisible(row->count() > 0 && (rows > 1 || has_focus));
     std::size_t others = columns - (has_focus ? 1 : 0);
-    QList<int> widths;
+    std::vector<float> widths;
     for (std::size_t i = 0; i < panels_.size(); ++i) {
       if (place_of(i).row != row) continue;
       panels_[i]->setVisible(panels_[i] == focused_ || (others > 0 && others-- > 0));
-      widths.push_back(size_of(widths_[i]));
+      widths.push_back(widths_[i]);
     }
-    row->setSizes(widths);
+    if (all_shown_ && !widths.empty()) raise_to(least_width_of_all * frame_.scale / static_cast<float>(width()), widths);
+    row->setSizes(sizes_of(widths));
   }
-  setSizes({size_of(upper_share_), size_of(1 - upper_share_)});
+  std::vector<float> heights{upper_share_, 1 - upper_share_};
+  if (all_shown_) raise_to(least_height_of_all * frame_.scale / static_cast<float>(height()), heights);
+  setSizes(sizes_of(heights));
 }
 
 void Stage::resizeEvent(QResizeEvent* event) {

@@ -18,6 +18,10 @@ class Stage : public QSplitter {
 
   void set_frame(const Frame& frame);
   void set_titles_shown(bool shown);
+  /// Every view is shown, however little room there is: two of them one above the other where that gives them more.
+  void set_all_shown(bool all);
+  /// How well `views` views would fit into `room` at `scale`: below 1 they would be smaller than is good for them.
+  static float fit_of(const QSizeF& room, std::size_t views, float scale);
   /// In the order of the arrangement; those without room are hidden.
   const std::vector<ViewPanel*>& panels() const { return panels_; }
   /// The one that has, or last had, the focus; it is never hidden.
@@ -50,6 +54,8 @@ class Stage : public QSplitter {
   void panel_changed(ViewPanel* panel);
   void rearranged();  // by the reader: what stands where, or a size
   void look_changed(ViewPanel* panel);
+  void spoke(const QString& words);
+  void menu_wanted(ViewPanel* panel, const std::optional<Hit>& hit, QPoint at);
 
  protected:
   void resizeEvent(QResizeEvent* event) override;
@@ -66,12 +72,13 @@ class Stage : public QSplitter {
   void take_sizes();
   void lay_out();
   void fold();
+  std::size_t upper_views() const { return one_above_other_ ? 1 : 2; }
 
   Navigator& navigator_;
   const QList<QAction*> view_actions_;
   const bool opengl_;
   Frame frame_;
-  bool titles_shown_ = true;
+  bool titles_shown_ = true, all_shown_ = false, one_above_other_ = false;
   QSplitter *upper_, *lower_;
   std::vector<ViewPanel*> panels_;
   std::vector<float> widths_;  // as in Arrangement

@@ -69,6 +69,11 @@ void TimeSlider::set_marks(std::vector<std::int64_t> tokens, const std::optional
   update();
 }
 
+void TimeSlider::set_found(std::vector<std::int64_t> tokens) {
+  found_ = std::move(tokens);
+  update();
+}
+
 void TimeSlider::paintEvent(QPaintEvent* event) {
   QSlider::paintEvent(event);
   const int handle = height() / 2;  // the style's, about
@@ -81,6 +86,7 @@ void TimeSlider::paintEvent(QPaintEvent* event) {
   painter.setBrush(palette().color(QPalette::WindowText));
   const int mark = std::max(3, height() / 6);
   if (loop_) painter.drawRect(QRect(QPoint(x_of(loop_->first), height() - mark / 2), QPoint(x_of(loop_->last), height())));
+  for (const std::int64_t token : found_) painter.drawRect(QRect(x_of(token), height() / 5, 2, height() * 3 / 5));
   for (const std::int64_t token : tokens_) {
     const int x = x_of(token);
     painter.drawPolygon(QPolygon({QPoint(x - mark, 0), QPoint(x + mark, 0), QPoint(x, mark)}));
@@ -144,7 +150,7 @@ void Transport::set_frame(const Frame& frame) {
   layout()->setContentsMargins(px(6), px(2), px(8), px(4));
   layout()->setSpacing(px(4));
   for (QToolButton* button : buttons_) button->setIconSize({px(18), px(18)});
-  slider_->setMaximumWidth(px(260));
+  slider_->setMaximumWidth(px(520));
   slider_->setMinimumSize(px(60), px(20));
   number_->setMinimumWidth(px(56));
 }

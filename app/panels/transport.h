@@ -48,12 +48,15 @@ class TimeSlider : public QSlider {
  public:
   using QSlider::QSlider;
   void set_marks(std::vector<std::int64_t> tokens, const std::optional<Loop>& loop);
+  /// Places of what is looked for in the text: lines across it.
+  void set_found(std::vector<std::int64_t> tokens);
+  const std::vector<std::int64_t>& found() const { return found_; }
 
  protected:
   void paintEvent(QPaintEvent* event) override;
 
  private:
-  std::vector<std::int64_t> tokens_;
+  std::vector<std::int64_t> tokens_, found_;
   std::optional<Loop> loop_;
 };
 
@@ -68,6 +71,7 @@ class Transport : public QWidget {
   void ask_for_token();
   void step_speed(int direction);
   void show_marks(const Playback& playback);
+  void show_found(const std::vector<std::int64_t>& tokens) { slider_->set_found(tokens); }
 
  Q_SIGNALS:
   void asked();                    // a number was entered or given up

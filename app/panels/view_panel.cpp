@@ -46,6 +46,11 @@ const ViewRow* find_view(std::string_view id) {
   return found == rows.end() ? nullptr : &*found;
 }
 
+QString view_help(const ViewRow& row) {
+  return QStringLiteral("<p><b>%1</b><br>%2</p><p>%3</p>")
+      .arg(view_words(row.title), view_words(row.question).toHtmlEscaped(), view_words(row.help).toHtmlEscaped());
+}
+
 QString view_words(std::string_view text) { return QCoreApplication::translate("Views", std::string(text).c_str()); }
 
 ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool titled, QWidget* parent)
@@ -141,7 +146,7 @@ void ViewPanel::set_view(const ViewRow& row) {
   if (titled_) {
     question_->setText(view_words(row.question));
     title_->setText(view_words(row.title));
-    title_->setToolTip(QStringLiteral("%1\n%2").arg(view_words(row.title), view_words(row.help)));
+    title_->setToolTip(view_help(row));
     show_modes();
   }
   stop_asking();

@@ -27,6 +27,8 @@ const ViewRow* find_view(std::string_view id);
 
 /// In the reader's language: a title, question or help of the catalogue, or a view's way of looking.
 QString view_words(std::string_view text);
+/// Likewise its title, question and help, as a tooltip that breaks its lines.
+QString view_help(const ViewRow& row);
 
 /// What a view has asked of a run, and what has come of it.
 struct Inquiry {
@@ -71,6 +73,10 @@ class ViewPanel : public QFrame {
   /// Of a view with cells of its own; false: it has none.
   bool step_mark(std::int64_t rows, std::int64_t columns);
   void choose_marked();
+  /// What stands at a place of the drawing, exactly, as text; without `hit` what stands under the cursor. Empty: nothing.
+  QString words_at(const std::optional<Hit>& hit) const;
+  /// The menu at the place that keys have chosen.
+  void ask_for_menu();
   /// The control of its colours' range; there where it has a heatmap.
   void toggle_range_bar();
   const RangeBar* range_bar() const { return range_bar_; }
@@ -92,6 +98,9 @@ class ViewPanel : public QFrame {
   void changed();       // the view was built again, at rest
   void look_changed();  // another view, mode or knob, by the reader
   void example_chosen(const NeedleExample& example);
+  void spoke(const QString& words);  // what a key or the wheel would do here
+  /// The menu of the place under the pointer, which is chosen then; without `hit`, of the view. `at`: on the screen.
+  void menu_wanted(const std::optional<Hit>& hit, QPoint at);
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -131,6 +140,7 @@ class ViewPanel : public QFrame {
   void hide_stale_tip();
   void zoom_at(float factor, QPointF at);
   void move_drawing(QPointF by);
+  void open_menu(QPointF at, QPoint global);
   void keep_inside();
 
   Navigator& navigator_;
@@ -156,6 +166,7 @@ class ViewPanel : public QFrame {
   float zoom_ = 1;
   QPointF offset_;  // of the drawing's corner, left and above the panel's
   QPointF drag_;
+  bool menu_is_due_ = false;   // the right button is down and has not moved the drawing
   std::optional<Cursor> tip_;  // where the reader stood when the tooltip came up
 };
 

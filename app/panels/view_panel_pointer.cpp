@@ -1,4 +1,5 @@
 // What the pointer does in a view's panel: choose, hover, zoom and pan; and the keys that stand in for it.
+#include <QApplication>
 #include <QMouseEvent>
 #include <QStyle>
 #include <QToolTip>
@@ -72,6 +73,28 @@ void ViewPanel::choose_marked() {
   if (const auto marked = view_->marked()) choose_hit(*marked);
 }
 
+QString ViewPanel::words_at(const std::optional<Hit>& hit) const {
+  return QString::fromStdString(hit ? view_->tooltip(*hit) : reading_of(view_->sheets()));
+}
+
+/// The place is chosen, so that the menu's commands are about it.
+void ViewPanel::open_menu(QPointF at, QPoint global) {
+  const auto hit = surface_->hits().at(to_point(at));
+  QToolTip::hideText();
+  if (hit) {
+    view_->set_mark(*hit);
+    surface_->widget()->update();
+    describe();
+    navigator_.move(view_->on_hit(*hit));
+  }
+  Q_EMIT menu_wanted(hit, global);
+}
+
+void ViewPanel::ask_for_menu() {
+  QWidget& widget = *surface_->widget();
+  Q_EMIT menu_wanted(view_->marked(), widget.mapToGlobal(QPoint(widget.width() / 3, widget.height() / 3)));
+}
+
 void ViewPanel::hover(QPointF at, QPoint global) {
   const auto hit = surface_->hits().at(to_point(at));
   const QString words = hit ? QString::fromStdString(view_->tooltip(*hit)) : QString();
@@ -111,11 +134,22 @@ bool ViewPanel::eventFilter(QObject* watched, QEvent* event) {
     case QEvent::MouseButtonPress: {
       auto* mouse = static_cast<QMouseEvent*>(event);
       drag_ = mouse->position();
+      menu_is_due_ = mouse->button() == Qt::RightButton;
       if (mouse->button() == Qt::LeftButton) choose(drag_, false);
       break;
     }
+    case QEvent::MouseButtonRelease: {
+      auto* mouse = static_cast<QMouseEvent*>(event);
+      if (mouse->button() == Qt::RightButton && std::exchange(menu_is_due_, false))
+        open_menu(mouse->position(), mouse->globalPosition().toPoint());
+      break;
+    }
+    case QEvent::ContextMenu:  // the button opens it when it is let go, the keys by their command
+      return true;
     case QEvent::MouseMove: {
       auto* mouse = static_cast<QMouseEvent*>(event);
+      if (menu_is_due_ && (mouse->position() - drag_).manhattanLength() < QApplication::startDragDistance()) break;
+      menu_is_due_ = false;
       if (mouse->buttons() & (Qt::MiddleButton | Qt::RightButton))
         move_drawing(mouse->position() - std::exchange(drag_, mouse->position()));
       else if (mouse->buttons() & Qt::LeftButton)
@@ -135,8 +169,10 @@ bool ViewPanel::eventFilter(QObject* watched, QEvent* event) {
       const bool zooms = wheel->modifiers() & Qt::ControlModifier;
       if (zooms)
         zoom_at(wheel->angleDelta().y() > 0 ? 1.25f : 0.8f, wheel->position());
-      else
+      else if (zoom_ > 1)
         move_drawing(QPointF(wheel->angleDelta()) / 2);
+      else
+        Q_EMIT spoke(tr("Ctrl and the wheel enlarge the drawing; the wheel alone then moves it, and 0 shows all of it."));
       return true;
     }
     default:

@@ -42,6 +42,8 @@ class Navigator : public QObject {
   void open(std::filesystem::path checkpoint, PromptInput prompt, std::function<PromptInput()> example = {});
   /// On the open model, or on the checkpoint that waits for a prompt in its own words.
   void read(PromptInput prompt);
+  /// A checkpoint waits for a prompt in its own words.
+  bool waits_for_prompt() const { return !waiting_checkpoint_.empty(); }
   /// No checkpoint waits for a prompt any more.
   void stay() { waiting_checkpoint_.clear(); }
   /// Likewise, and goes to `token` as soon as it has been read or generated.

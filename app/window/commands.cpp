@@ -5,6 +5,7 @@
 
 #include "app/lesson/player.h"
 #include "app/window/branch_commands.h"
+#include "app/window/context_menu.h"
 #include "app/window/main_window.h"
 #include "views/chosen.h"
 
@@ -52,7 +53,8 @@ constexpr Command intervene_command(std::string_view id, const char* text) {
 /// The whole row of the chosen cell.
 void choose_row(W& w) { w.navigator().move({.row = std::max<std::int64_t>(w.navigator().cursor().row, 0), .column = -1}); }
 
-const Command table[] = {
+const Command all_commands[] = {
+    {"start", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Start page"), "Alt+Home", [](W& w, int) { w.show_start(); }},
     {"open-file", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Open checkpoint…"), "Ctrl+O",
      [](W& w, int) { w.choose_checkpoint_file(); }},
     {"open-folder", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Open model folder…"), "Ctrl+Shift+O",
@@ -149,6 +151,9 @@ const Command table[] = {
     {"reduce-motion", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Reduce motion"), "",
      [](W& w, int) { w.set_reduce_motion(!w.reduces_motion()); }, [](const W& w) { return w.reduces_motion(); }},
 
+    {"place-menu", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Menu of this place"), "Shift+F10; Menu",
+     [](W& w, int) { show_menu_here(w); }},
+
     {"palette", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Find anything…"), "Ctrl+K", [](W& w, int) { w.show_palette(); }},
     {"back", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Back to the previous place"), "Z", [](W& w, int) { w.go_back(); }},
     {"forth", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Forward again"), "Shift+Z", [](W& w, int) { w.go_forth(); }},
@@ -170,6 +175,7 @@ const Command table[] = {
     {"last", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Last token"), "End",
      [](W& w, int) { w.go_to_token(w.navigator().tokens() - 1); }},
     {"go-to", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Go to token"), "G", [](W& w, int) { w.ask_for_token(); }},
+    {"find-text", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Find in the text"), "Ctrl+F", [](W& w, int) { w.find_text(); }},
     {"layer-up", Menu::go, QT_TRANSLATE_NOOP("Commands", "Layer and head"), QT_TRANSLATE_NOOP("Commands", "Layer above"), "Up",
      [](W& w, int) { w.navigator().step_layer(1); }},
     {"layer-down", Menu::go, QT_TRANSLATE_NOOP("Commands", "Layer and head"), QT_TRANSLATE_NOOP("Commands", "Layer below"), "Down",
@@ -230,7 +236,7 @@ const Command table[] = {
     {"lessons", Menu::learn, nullptr, QT_TRANSLATE_NOOP("Commands", "Lessons"), "F2", [](W& w, int) { w.toggle_lessons(); },
      [](const W& w) { return w.lessons_are_shown(); }},
     {"lesson-open", Menu::learn, nullptr, QT_TRANSLATE_NOOP("Commands", "Open lesson…"), "", [](W& w, int) { w.choose_lesson_file(); }},
-    {"lesson-next", Menu::learn, nullptr, QT_TRANSLATE_NOOP("Commands", "Next step"), "N", [](W& w, int) { w.lesson().next(); }},
+    {"lesson-next", Menu::learn, nullptr, QT_TRANSLATE_NOOP("Commands", "Next step"), "N", [](W& w, int) { w.next_step(); }},
     {"lesson-previous", Menu::learn, nullptr, QT_TRANSLATE_NOOP("Commands", "Previous step"), "P",
      [](W& w, int) { w.lesson().previous(); }},
     {"lesson-picture", Menu::learn, nullptr, QT_TRANSLATE_NOOP("Commands", "Back to the lesson’s picture"), "H",
@@ -242,13 +248,73 @@ const Command table[] = {
      [](W& w, int) { w.leave_lesson(); }},
 
     {"keys", Menu::help, nullptr, QT_TRANSLATE_NOOP("Commands", "Keys"), "F1", [](W& w, int) { w.show_page(SidePage::keys); }},
+    {"words", Menu::help, nullptr, QT_TRANSLATE_NOOP("Commands", "What the words mean"), "Shift+F1",
+     [](W& w, int) { w.show_page(SidePage::words); }},
     {"model", Menu::help, nullptr, QT_TRANSLATE_NOOP("Commands", "About this model"), "", [](W& w, int) { w.show_page(SidePage::model); }},
     {"about", Menu::help, nullptr, QT_TRANSLATE_NOOP("Commands", "About Statescope"), "", [](W& w, int) { w.show_page(SidePage::about); }},
 };
 
 }  // namespace
 
-std::span<const Command> commands() { return table; }
+std::span<const Command> commands() { return all_commands; }
+
+bool begins_group(const Command& command) {
+  static constexpr std::string_view first[] = {
+      "compare", "open-session", "export", "preferences", "view-add", "mode-next",     "zoom-in",  "side",   "back",        "next",
+      "go-to",   "layer-up",     "faster", "breakpoint",  "loop",     "interventions", "generate", "cancel", "lesson-next", "model"};
+  return std::ranges::count(first, command.id) > 0;
+}
+
+bool is_available(const Command& command, const MainWindow& window) {
+  struct Need {
+    std::string_view id;
+    bool (*is_there)(const W&);
+  };
+  constexpr auto run = [](const W& w) { return w.navigator().run() != nullptr; };
+  constexpr auto lesson = [](const W& w) { return w.lesson().lesson() != nullptr; };
+  constexpr auto several = [](const W& w) { return w.comparison().is_on(); };
+  static constexpr Need needs[] = {{"write-prompt", run},
+                                   {"compare", [](const W& w) { return !w.comparison().is_full(); }},
+                                   {"compare-stop", several},
+                                   {"compare-next", several},
+                                   {"save-session", run},
+                                   {"save-session-as", run},
+                                   {"export", run},
+                                   {"arrangement-own", [](const W& w) { return w.has_kept_arrangement(); }},
+                                   {"back", run},
+                                   {"forth", run},
+                                   {"next", run},
+                                   {"previous", run},
+                                   {"next-ten", run},
+                                   {"previous-ten", run},
+                                   {"next-span", run},
+                                   {"previous-span", run},
+                                   {"first", run},
+                                   {"last", run},
+                                   {"go-to", run},
+                                   {"find-text", run},
+                                   {"play", run},
+                                   {"breakpoint", run},
+                                   {"loop", run},
+                                   {"loop-from", run},
+                                   {"loop-to", run},
+                                   {"interventions", run},
+                                   {"zero-row", run},
+                                   {"zero-head", run},
+                                   {"zero-partition", run},
+                                   {"freeze-decay", run},
+                                   {"generate", run},
+                                   {"difference", run},
+                                   {"undo-intervention", [](const W& w) { return w.navigator().parent() != nullptr; }},
+                                   {"parent-beside", [](const W& w) { return w.navigator().parent() != nullptr; }},
+                                   {"lesson-next", lesson},
+                                   {"lesson-previous", lesson},
+                                   {"lesson-picture", lesson},
+                                   {"lesson-leave", lesson},
+                                   {"model", run}};
+  const auto need = std::ranges::find(needs, command.id, &Need::id);
+  return need == std::end(needs) || need->is_there(window);
+}
 
 QString command_words(const char* text) { return QCoreApplication::translate("Commands", text); }
 

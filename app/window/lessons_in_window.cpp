@@ -1,6 +1,8 @@
 // What the window does about lessons: their place on the left, their menu, what a step changes.
 #include <QFileDialog>
 #include <QMenuBar>
+#include <algorithm>
+#include <utility>
 
 #include "app/lesson/lesson_page.h"
 #include "app/window/main_window.h"
@@ -39,7 +41,9 @@ void MainWindow::open_lesson(const std::filesystem::path& path) {
   try {
     Lesson lesson = load_lesson(path);
     error_->hide();
-    leave_lesson();
+    const bool after_another = lesson_->lesson();
+    if (!after_another) before_lesson_ = navigator_->run() ? std::optional(work()) : std::nullopt;
+    lesson_->leave();
     side_wanted_before_lesson_ = side_wanted_;
     difference_wanted_before_lesson_ = rows_->is_difference_shown();
     rows_->set_difference_shown(false);  // a lesson shows its own views, no others
@@ -51,7 +55,7 @@ void MainWindow::open_lesson(const std::filesystem::path& path) {
 
 /// Another step, or the end of the lesson: its text comes forward.
 void MainWindow::enter_step() {
-  pages_->setCurrentIndex(1);
+  show_work();
   lessons_wanted_ = true;
   if (!lesson_->lesson()) {
     side_wanted_ = side_wanted_before_lesson_;
@@ -62,7 +66,7 @@ void MainWindow::enter_step() {
 }
 
 void MainWindow::toggle_lessons() {
-  pages_->setCurrentIndex(1);
+  show_work();
   lessons_wanted_ = !lessons_wanted_;
   fold();
   if (lessons_wanted_ && !lesson_->lesson()) lesson_page_->show_list();
@@ -73,7 +77,38 @@ void MainWindow::leave_lesson() {
   if (!lesson_->lesson()) return;
   lesson_->leave();
   lesson_page_->show_list();
+  if (before_lesson_) take_up(*std::exchange(before_lesson_, std::nullopt));
   if (rows_->isVisible()) focused_->surface().setFocus();
+}
+
+MainWindow::Work MainWindow::work() const {
+  const std::shared_ptr<const BranchTree>& branches = navigator_->branches();
+  Work work{.checkpoint = navigator_->checkpoint(),
+            .session = branches ? branches->session : std::filesystem::path(),
+            .prompt = navigator_->prompt(),
+            .cursor = navigator_->cursor(),
+            .beside = {}};
+  for (const auto& peer : comparison_->peers())
+    if (!peer->checkpoint().empty()) work.beside.push_back(peer->checkpoint());
+  return work;
+}
+
+void MainWindow::take_up(const Work& work) {
+  for (const std::filesystem::path& checkpoint : work.beside) comparison_->add(checkpoint);
+  const bool stands = navigator_->run() && !navigator_->is_opening() && navigator_->checkpoint() == work.checkpoint &&
+                      navigator_->prompt().text == work.prompt.text && navigator_->prompt().ids == work.prompt.ids;
+  if (stands) return go_to(work.cursor);
+  if (!work.session.empty()) return navigator_->open_session(work.session);
+  const auto go = [this, work] {
+    if (navigator_->run() && navigator_->checkpoint() == work.checkpoint) go_to(work.cursor);
+  };
+  connect(navigator_.get(), &Navigator::opening_ended, this, go, Qt::SingleShotConnection);
+  navigator_->open(work.checkpoint, work.prompt);
+}
+
+void MainWindow::next_step() {
+  if (!lesson_->is_at_end()) return lesson_->next();
+  if (const LessonEntry* next = lesson_page_->next_lesson()) open_lesson(std::filesystem::path(next->file));
 }
 
 void MainWindow::turn_page(int direction) {

@@ -19,8 +19,10 @@
 #include "app/pages/key_page.h"
 #include "app/pages/model_page.h"
 #include "app/pages/training_page.h"
+#include "app/pages/words_page.h"
+#include "app/panels/find_bar.h"
+#include "app/window/context_menu.h"
 #include "app/window/figure_page.h"
-#include "app/window/palette_entries.h"
 #include "app/window/preferences_page.h"
 
 namespace statescope {
@@ -60,11 +62,12 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
   actions_ = new Actions(*this, *this, settings_);
   actions_->fill(*menuBar());
   recent_ = new QMenu(tr("Recent"), menuBar());
-  menuBar()->actions().first()->menu()->insertMenu(action("quit"), recent_);
+  actions_->menu(Menu::file)->insertMenu(action("quit"), recent_);
+  list_views();
   header_ = new Header(*navigator_, *comparison_, action("side"), action("cancel"), action("model"), this);
   error_ = new ErrorBar(this);
   pages_ = new QStackedWidget(this);
-  pages_->addWidget(make_welcome());
+  pages_->addWidget(make_start());
   pages_->addWidget(make_work(setup.opengl));
   make_pages(setup);
   fill_lessons();
@@ -84,7 +87,7 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
   recall_arrangement();
   fill_recent();
   apply_look();
-  focused_->surface().setFocus();
+  show_start();
 }
 
 /// What was chosen last time, where nothing else is asked for.
@@ -142,7 +145,7 @@ void MainWindow::make_connections() {
     actions_->update_ticks();
     transport_->show_marks(*playback_);
   });
-  connect(palette_, &Palette::left, this, [this] { focused_->surface().setFocus(); });
+  connect(palette_, &Palette::left, this, &MainWindow::take_keyboard);
   connect(transport_, &Transport::spoke, this, &MainWindow::say);
   connect(side_, &Side::left, this, [this] { show_page(SidePage::inspector); });
   connect(&side_->prompt(), &PromptPage::spoke, this, &MainWindow::say);
@@ -167,13 +170,11 @@ void MainWindow::follow_navigator() {
   connect(navigator_.get(), &Navigator::cursor_changed, this,
           [this] { places_.arrive(navigator_->cursor(), since_start_.elapsed(), navigator_->is_playing()); });
   connect(navigator_.get(), &Navigator::progressed, this, [this] {
-    const bool first = pages_->currentIndex() == 0;
-    pages_->setCurrentIndex(1);
+    show_work();
     fold();
-    if (first) focused_->surface().setFocus();
   });
   connect(navigator_.get(), &Navigator::opening_ended, this, [this] {
-    pages_->setCurrentIndex(navigator_->run() ? 1 : 0);
+    if (!navigator_->run() && pages_->currentIndex() == 1 && !lesson_->lesson()) show_start();
     if (table_delay_.isActive()) show_table();
     fold();
   });
@@ -218,6 +219,8 @@ void MainWindow::make_pages(const WindowSetup& setup) {
   side_->add_page(tr("Interventions"), new InterventionPage(*navigator_, *comparison_));
   side_->add_page(tr("About this model"), new ModelPage(*navigator_));
   side_->add_page(tr("Training"), training_);
+  words_ = new WordsPage;
+  side_->add_page(tr("What the words mean"), words_);
   follow_training();
 }
 
@@ -228,6 +231,8 @@ QWidget* MainWindow::make_work(bool opengl) {
   side_ = new Side(*navigator_, *actions_, page);
   strip_ = new ViewPanel(*navigator_, *find_view(strip_view), opengl, false, page);
   transport_ = new Transport(*navigator_, *actions_, page);
+  find_ = new FindBar(*navigator_, page);
+  strip_->layout()->addWidget(find_);
   strip_->layout()->addWidget(transport_);
   auto* middle = new QHBoxLayout;
   make_lessons(*page);
@@ -244,8 +249,20 @@ QWidget* MainWindow::make_work(bool opengl) {
 
   focused_ = &stage_->focused_panel();
   connect(rows_, &ModelRows::focus_moved, this, [this](ViewPanel* panel) { focus_panel(*panel); });
+  connect(rows_, &ModelRows::spoke, this, &MainWindow::say);
+  const auto show_menu = [this](ViewPanel* panel, const std::optional<Hit>& hit, QPoint at) { show_place_menu(*this, *panel, hit, at); };
+  connect(rows_, &ModelRows::menu_wanted, this, show_menu);
+  connect(strip_, &ViewPanel::menu_wanted, this,
+          [this, show_menu](const std::optional<Hit>& hit, QPoint at) { show_menu(strip_, hit, at); });
+  connect(&side_->inspector(), &Inspector::menu_wanted, this, [this](QTableView* table, QPoint at) { show_table_menu(*this, *table, at); });
+  connect(find_, &FindBar::found_changed, this, [this] { transport_->show_found(find_->found()); });
+  connect(find_, &FindBar::left, this, [this] {
+    fold();
+    take_keyboard();
+  });
   connect(rows_, &ModelRows::leaving, this, [this](const QWidget* row) { leave(*row); });
   connect(stage_, &Stage::rearranged, this, &MainWindow::remember_arrangement);
+  connect(stage_, &Stage::rearranged, this, &MainWindow::fold);
   connect(stage_, &Stage::look_changed, this, &MainWindow::remember_arrangement);
   connect(strip_, &ViewPanel::focused, this, [this] { focus_panel(*strip_); });
   table_delay_.setSingleShot(true);
@@ -302,7 +319,7 @@ void MainWindow::step_cell(std::int64_t rows, std::int64_t columns) {
 }
 
 void MainWindow::show_page(SidePage page) {
-  pages_->setCurrentIndex(1);
+  show_work();
   side_wanted_ = true;
   ViewPanel& view = *focused_;  // from a page that goes the keyboard would come to whatever is next
   const bool has_keyboard = !side_->currentWidget()->focusProxy() || side_->isAncestorOf(QApplication::focusWidget());
@@ -316,25 +333,11 @@ void MainWindow::show_page(SidePage page) {
 
 void MainWindow::go_to_token(std::int64_t token) { navigator_->step(token - navigator_->cursor().token); }
 
-void MainWindow::ask_for_token() {
-  transport_->show();
-  transport_->ask_for_token();
-}
-
-void MainWindow::choose_slot(const std::string& name) {
-  const LayerInfo* layer = navigator_->layer_info();
-  if (!layer) return;
-  const auto found = std::ranges::find(layer->slot_names, name);
-  if (found == layer->slot_names.end()) return;
-  CursorMove change;
-  change.slot = found - layer->slot_names.begin();
-  navigator_->move(change);
-}
-
 void MainWindow::arrange(const Arrangement& arrangement) {
   stage_->arrange(arrangement);
   rows_->follow_own();
   remember_arrangement();
+  fold();
 }
 
 void MainWindow::arrange_as(const Preset& preset) {
@@ -366,10 +369,6 @@ void MainWindow::show_view(const ViewRow& row) {
   if (focused_ == strip_) stage_->focused_panel().surface().setFocus();
   focused_->set_view(row);
   remember_arrangement();
-}
-
-void MainWindow::show_palette() {
-  palette_->ask(palette_entries(*this), [this](const QString& typed) { return tokens_found(*this, typed); });
 }
 
 void MainWindow::go_to(const std::optional<Cursor>& place) {
@@ -409,6 +408,8 @@ void MainWindow::toggle_reference() {
 void MainWindow::escape() {
   if (blank_->isVisible())
     blank_->hide();
+  else if (pages_->currentIndex() == 0 && navigator_->run())
+    show_work();
   else if (navigator_->is_opening())
     navigator_->cancel();
   else if (comparison_->is_opening())
@@ -423,7 +424,7 @@ void MainWindow::escape() {
     toggle_presenter();
   else if (lesson_->lesson())
     say(tr("%1 leaves the lesson").arg(action("lesson-leave")->shortcut().toString(QKeySequence::NativeText)));
-  focused_->surface().setFocus();
+  take_keyboard();
 }
 
 void MainWindow::remember(const QString& key, const QVariant& value) {

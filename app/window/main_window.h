@@ -28,11 +28,14 @@
 namespace statescope {
 
 class FigurePage;
+class FindBar;
 class KeyPage;
 class LessonPage;
 class LessonPlayer;
 class PreferencesPage;
+class StartPage;
 class TrainingPage;
+class WordsPage;
 
 /// How the window is made; the rest of WindowOptions is the caller's business.
 struct WindowSetup {
@@ -55,6 +58,7 @@ class MainWindow : public QMainWindow {
   ~MainWindow() override;
 
   Navigator& navigator() { return *navigator_; }
+  const Navigator& navigator() const { return *navigator_; }
   Comparison& comparison() { return *comparison_; }
   const Comparison& comparison() const { return *comparison_; }
   ModelRows& rows() { return *rows_; }
@@ -101,16 +105,27 @@ class MainWindow : public QMainWindow {
   void choose_checkpoint_folder();
   void choose_prompt_file();
   void choose_lesson_file();
+  /// The page that lists what can be opened; what is open stays.
+  void show_start();
+  StartPage& start() { return *start_; }
   void open_lesson(const std::filesystem::path& path);
   /// The lesson, or the list of them, beside the stage, or in its place where there is no room for both; pressed again, away with it.
   void toggle_lessons();
   bool lessons_are_shown() const { return lessons_wanted_; }
+  /// What was open before it comes back.
   void leave_lesson();
+  /// Of the lesson; after the last one the next lesson begins.
+  void next_step();
   /// What a page key of a presenter's remote does: the lesson's steps, without a lesson the tokens.
   void turn_page(int direction);
   void show_page(SidePage page);
   void go_to_token(std::int64_t token);
   void ask_for_token();
+  /// Words of the text: their places are marked on the time line.
+  void find_text();
+  FindBar& find_bar() { return *find_; }
+  /// What the words mean that this view uses.
+  void show_words_of(const ViewPanel& panel);
   void choose_slot(const std::string& name);
   void step_speed(int direction) { transport_->step_speed(direction); }
   void set_theme(ThemeChoice choice);
@@ -127,6 +142,7 @@ class MainWindow : public QMainWindow {
   /// One arrangement of the reader's own, to come back to.
   void keep_arrangement();
   void arrange_as_kept();
+  bool has_kept_arrangement() const { return kept_.has_value(); }
   /// In the place of the focused view.
   void show_view(const ViewRow& row);
   void show_palette();
@@ -154,16 +170,29 @@ class MainWindow : public QMainWindow {
   void closeEvent(QCloseEvent* event) override;
 
  private:
+  /// What a lesson leaves, to come back to.
+  struct Work {
+    std::filesystem::path checkpoint, session;
+    PromptInput prompt;
+    Cursor cursor;
+    std::vector<std::filesystem::path> beside;
+  };
+
   void make_pages(const WindowSetup& setup);
   void follow_training();
   void open_step(const TrainingStep& step);
-  QWidget* make_welcome();
+  QWidget* make_start();
+  void show_work();
+  void take_keyboard();
   QWidget* make_work(bool opengl);
   void make_lessons(QWidget& page);
   void fill_lessons();
+  Work work() const;
+  void take_up(const Work& work);
   void enter_step();
   void recall(const WindowSetup& setup);
   void recall_arrangement();
+  void list_views();
   void make_status_bar(const QString& start_words);
   void make_overlays(QWidget& center);
   void make_connections();
@@ -171,6 +200,9 @@ class MainWindow : public QMainWindow {
   void run_command(const Command& command, int key);
   void apply_look();
   void fold();
+  QSizeF room_for_views(float scale) const;
+  bool views_fit(float scale, float part) const;
+  float fitting_scale() const;
   void focus_panel(ViewPanel& panel);
   void leave(const QWidget& row);
   void show_run();
@@ -204,6 +236,7 @@ class MainWindow : public QMainWindow {
   bool system_is_dark_, reduce_motion_ = false, autoplay_ = true, side_wanted_ = true, presenting_ = false;
   bool lessons_wanted_ = false, side_wanted_before_lesson_ = true, difference_wanted_before_lesson_ = true;
   QByteArray place_before_presenting_;
+  std::optional<Work> before_lesson_;
   Playback* playback_ = nullptr;
   Places places_;
   /// A prompt that was left for an example, and where in it the reader stood.
@@ -219,12 +252,14 @@ class MainWindow : public QMainWindow {
   QMenu* recent_ = nullptr;
   Header* header_ = nullptr;
   ErrorBar* error_ = nullptr;
-  QStackedWidget* pages_ = nullptr;  // welcome, work
+  QStackedWidget* pages_ = nullptr;  // start, work
+  StartPage* start_ = nullptr;
   Stage* stage_ = nullptr;
   QBoxLayout* work_ = nullptr;  // the lesson; beside or below it the run: stage, side and text
   ModelRows* rows_ = nullptr;   // of which the stage is the first
   Side* side_ = nullptr;
   ViewPanel* strip_ = nullptr;
+  FindBar* find_ = nullptr;
   Transport* transport_ = nullptr;
   ViewPanel* focused_ = nullptr;
   Palette* palette_ = nullptr;
@@ -232,6 +267,7 @@ class MainWindow : public QMainWindow {
   PreferencesPage* preferences_ = nullptr;
   FigurePage* figure_ = nullptr;
   TrainingPage* training_ = nullptr;
+  WordsPage* words_ = nullptr;
   LessonPlayer* lesson_ = nullptr;
   LessonPage* lesson_page_ = nullptr;
   QWidget* blank_ = nullptr;     // over everything

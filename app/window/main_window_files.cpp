@@ -1,11 +1,9 @@
 // What the window opens: checkpoints, prompts, sessions, figures, lessons and trainings, by choice, by name or dropped on it; what it
-// opened before; and the page that asks for a first one.
+// opened before; and the page to start from.
 #include <QDragEnterEvent>
 #include <QFileDialog>
 #include <QMenu>
 #include <QMimeData>
-#include <QPushButton>
-#include <QVBoxLayout>
 #include <algorithm>
 
 #include "app/assets.h"
@@ -14,6 +12,7 @@
 #include "app/eval/needle_grid.h"
 #include "app/pages/conversation.h"
 #include "app/pages/training_page.h"
+#include "app/start/start_page.h"
 #include "app/window/figure_in_window.h"
 #include "app/window/main_window.h"
 #include "engine/checkpoint/file.h"
@@ -45,32 +44,37 @@ QString text_in(const QMimeData& dragged) { return dragged.hasUrls() ? QString()
 
 }  // namespace
 
-QWidget* MainWindow::make_welcome() {
-  auto* page = new QWidget(this);
-  auto* layout = new QVBoxLayout(page);
-  auto* heading = new QLabel(tr("Drop a checkpoint here"), page);
-  heading->setObjectName("model");
-  auto* hint = new QLabel(tr("An .h5 file or a model's folder. Then drop a prompt, or write one."), page);
-  hint->setObjectName("faint");
-  hint->setWordWrap(true);
-  layout->addStretch(1);
-  for (QLabel* label : {heading, hint}) {
-    label->setAlignment(Qt::AlignCenter);
-    layout->addWidget(label);
-  }
-  auto* row = new QHBoxLayout;
-  row->addStretch(1);
-  for (const std::string_view id : {"open-file", "open-folder", "lessons"}) {
-    auto* button = new QPushButton(action(id)->text(), page);
-    button->setToolTip(action(id)->toolTip());
-    connect(button, &QPushButton::clicked, action(id), &QAction::trigger);
-    row->addWidget(button);
-  }
-  row->addStretch(1);
-  layout->addLayout(row);
-  layout->addStretch(2);
-  gaps_.push_back(row);
-  return page;
+QWidget* MainWindow::make_start() {
+  start_ = new StartPage({action("open-file"), action("open-folder"), action("lessons")}, this);
+  connect(start_, &StartPage::chosen, this, [this](Shelf shelf, const std::filesystem::path& path) {
+    remember("hints-seen", true);
+    if (shelf == Shelf::models) return open_shipped(path);
+    open_path(path);
+  });
+  return start_;
+}
+
+void MainWindow::show_start() {
+  start_->show_hints(!(settings_ && settings_->value("hints-seen", false).toBool()));
+  start_->fill(shelf_items(lesson_page_->entries(), recent_paths()));
+  pages_->setCurrentIndex(0);
+  fold();
+  take_keyboard();
+}
+
+void MainWindow::show_work() {
+  if (pages_->currentIndex() == 1) return;
+  pages_->setCurrentIndex(1);
+  fold();
+  take_keyboard();
+}
+
+/// It goes to where the reader works.
+void MainWindow::take_keyboard() {
+  if (pages_->currentIndex() == 0)
+    start_->begin();
+  else
+    focused_->surface().setFocus();
 }
 
 void MainWindow::show_title() {
@@ -85,6 +89,7 @@ void MainWindow::show_title() {
 void MainWindow::open_checkpoint(const std::filesystem::path& path, PromptInput prompt, std::function<PromptInput()> example) {
   error_->hide();
   departures_.clear();
+  show_work();
   remember_recent(path_text(std::filesystem::absolute(path)));
   navigator_->open(path, std::move(prompt), std::move(example));
 }
@@ -116,7 +121,12 @@ void MainWindow::open_path(const std::filesystem::path& path) {
   if (path.extension() == ".md") return open_lesson(path);
   if (!is_prompt(path)) return open_on_prompt(path);
   try {
-    if (!open_conversation(path)) navigator_->read(load_prompt({.text = {}, .ids = {}, .file = path.string()}));
+    if (open_conversation(path)) return show_work();
+    PromptInput prompt = load_prompt({.text = {}, .ids = {}, .file = path.string()});
+    const bool has_reader = navigator_->run() || navigator_->is_opening() || navigator_->waits_for_prompt();
+    if (!has_reader) return open_checkpoint(reader_of(path), std::move(prompt));
+    show_work();
+    navigator_->read(std::move(prompt));
   } catch (const std::exception& error) {
     show_error(without_options(error.what()));
   }

@@ -10,6 +10,8 @@
 #include "app/lesson/lesson_page.h"
 #include "app/pages/key_page.h"
 #include "app/pages/training_page.h"
+#include "app/panels/find_bar.h"
+#include "app/start/start_page.h"
 #include "app/window/main_window.h"
 #include "app/window/preferences_page.h"
 #include "app/window/window_place.h"
@@ -22,10 +24,40 @@ constexpr QSize least_size{640, 400}, preferred_size{1440, 900};
 // Of the window, at 1×: below these, things fold away.
 constexpr float least_width_with_side = 900, least_width_with_wide_side = 1200;
 constexpr float least_width_with_lesson = 720, lesson_width = 480;  // the last with its share of the stage
-constexpr float presenting_enlarges = 1.5f;                         // the type
-constexpr float high = 680, low = 480, very_low = 400;
+constexpr float presenting_enlarges = 1.5f, scale_step = 0.05f;     // the type
+constexpr float enough = 0.75f;                                     // of the room that is good for a lesson's views
+constexpr float high = 680, low = 480, very_low = 400, least_with_transport = 320;
+constexpr float one_line_high = 96, two_lines_high = 172, transport_height = 40, find_height = 36, lane = 22;  // of the text
+constexpr float lesson_text_width = 360, header_height = 36, gap = 8;
 
 }  // namespace
+
+/// At this scale, where there is only one line of the text: for the models beside each other, while presenting.
+QSizeF MainWindow::room_for_views(float scale) const {
+  const float lesson = lessons_wanted_ ? lesson_text_width + gap : 0, header = comparison_->is_on() ? header_height + gap : 0;
+  const float strip = one_line_high + transport_height + lane * static_cast<float>(comparison_->peers().size());
+  return QSizeF(size()) - QSizeF((2 * gap + lesson) * scale, (gap + header + strip) * scale);
+}
+
+/// Whether a lesson's pictures, else the views of the stage, have room at this scale: `part` of what is good for them.
+bool MainWindow::views_fit(float scale, float part) const {
+  const QSizeF room = room_for_views(scale);
+  const auto fits = [&](std::size_t models, std::size_t views) { return ModelRows::fit_of(room, models, views, scale) >= part; };
+  if (lesson_->lesson())
+    return std::ranges::all_of(lesson_->crowds(), [&](const LessonPlayer::Crowd& crowd) { return fits(crowd.models, crowd.views); });
+  return fits(1 + comparison_->peers().size() + (rows_->difference() ? 1 : 0), stage_->panels().size());
+}
+
+/// Of type and spacing. Presenting, it is as large as the views leave room for; those that a lesson names have room in any case.
+float MainWindow::fitting_scale() const {
+  if (!presenting_) return scale_;
+  const float least = lesson_->lesson() ? 1.0f : scale_, most = std::min(scale_ * presenting_enlarges, 3.0f);
+  for (int step = 0;; ++step) {
+    const float scale = most - static_cast<float>(step) * scale_step;
+    if (scale <= least) return least;
+    if (views_fit(scale, 1)) return scale;
+  }
+}
 
 void MainWindow::set_theme(ThemeChoice choice) {
   theme_ = choice;
@@ -54,7 +86,7 @@ void MainWindow::set_autoplay(bool autoplay) {
 void MainWindow::apply_look() {
   const bool dark = theme_ == ThemeChoice::dark || (theme_ == ThemeChoice::system && system_is_dark_);
   frame_.theme = theme_ == ThemeChoice::high_contrast ? high_contrast_theme() : dark ? dark_theme() : light_theme();
-  frame_.scale = presenting_ ? std::min(scale_ * presenting_enlarges, 3.0f) : scale_;
+  frame_.scale = fitting_scale();
   qApp->setPalette(palette_of(frame_.theme));
   qApp->setFont(paper_font({.size = 13 * frame_.scale, .color = frame_.theme.ink}));
   qApp->setStyleSheet(style_sheet_of(frame_));
@@ -69,20 +101,23 @@ void MainWindow::apply_look() {
   rows_->set_frame(frame_);
   side_->set_frame(frame_);
   lesson_page_->set_frame(frame_);
+  start_->set_frame(frame_);
   strip_->set_frame(frame_);
+  find_->set_frame(frame_);
   transport_->set_frame(frame_);
   keys_->set_frame(frame_);
   training_->set_frame(frame_);
   palette_->set_frame(frame_);
-  const int gap = static_cast<int>(std::lround(8 * frame_.scale));
-  for (QLayout* layout : gaps_) layout->setSpacing(gap);
-  centralWidget()->layout()->setContentsMargins(gap, 0, gap, 0);
+  const int space = static_cast<int>(std::lround(gap * frame_.scale));
+  for (QLayout* layout : gaps_) layout->setSpacing(space);
+  centralWidget()->layout()->setContentsMargins(space, 0, space, 0);
   actions_->update_ticks();
   preferences_->refresh();
   fold();
 }
 
 void MainWindow::fold() {
+  if (fitting_scale() != frame_.scale) return apply_look();
   const float columns = static_cast<float>(width()) / frame_.scale, lines = static_cast<float>(height()) / frame_.scale;
   const bool was_shown = side_->isVisibleTo(this);
   const bool lesson_beside = lessons_wanted_ && columns >= least_width_with_lesson;
@@ -101,12 +136,17 @@ void MainWindow::fold() {
   rows_->setVisible(!side_alone && (lesson_beside || !lessons_wanted_));
   menuBar()->setVisible(!presenting_ && !lesson_->hides(Hideable::menu));
   statusBar()->setVisible((!presenting_ || !said_->text().isEmpty()) && lines >= low && !lesson_->hides(Hideable::status));
-  header_->setVisible((lines >= low && !lesson_->hides(Hideable::header)) || navigator_->is_opening());
-  transport_->setVisible(lines >= very_low && !lesson_->hides(Hideable::transport));
+  const bool starts = pages_->currentIndex() == 0;
+  const bool header = !starts && lines >= low && !lesson_->hides(Hideable::header) && (!presenting_ || comparison_->is_on());
+  header_->setVisible(header || navigator_->is_opening());
+  const bool moves = lines >= least_with_transport;
+  transport_->setVisible(moves && !lesson_->hides(Hideable::transport));
   rows_->set_titles_shown(lines >= very_low);
-  const float transport = 40, one_line = 96, two_lines = 172, lane = 22;
+  rows_->set_all_shown(presenting_ || (lesson_->lesson() && views_fit(frame_.scale, enough)));
   const float further_lanes = lines < very_low ? 0 : lane * static_cast<float>(comparison_->peers().size());
-  const float strip = (lines < high ? one_line + further_lanes : two_lines) + (lines < very_low ? 0 : transport);
+  const bool short_of_lines = lines < high || presenting_ || (lesson_->lesson() && comparison_->is_on());
+  const float strip = (short_of_lines ? one_line_high + further_lanes : two_lines_high) + (moves ? transport_height : 0) +
+                      (find_->isHidden() ? 0 : find_height);
   strip_->setFixedHeight(static_cast<int>(strip * frame_.scale));
   if (!was_shown) show_table();
 }

@@ -542,6 +542,22 @@
         <source>Previous step</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Start page</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Menu of this place</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Find in the text</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What the words mean</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>Engine</name>
@@ -794,15 +810,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>e_t = softmax(x_t W_e) over the N partitions; the W largest are decayed and written, the others stay as they are; the shared one is written by every token; SSE eq. 9, MoM likewise. Load: tokens so far, divided by the fair share; 1.00 is fair.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Timeline</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Lanes over tokens: ‖S_t‖ and ‖S_t − S_{t−1}‖ of every slot; entropy of the routing, −Σ e log e / log N with e of SSE eq. 9; entropy and winner of the head gates G^Q, G^K (SLA eq. 4); ‖x_t‖ as it enters the layer; −ln p of each token.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -814,19 +822,11 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>S_t, K key rows by V value columns, of one slot and head. S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA, SSE eq. 9 to 12, with the gate e as a factor of k); S_t = α_t (S_{t−1} − β_t k_tᵀ (k_t S_{t−1})) + β_t k_tᵀ v_t (gated delta rule); S_t = exp(Δ_t A) ⊙ S_{t−1} + B_tᵀ (Δ_t x_t), N states by the channels (selective scan, Mamba eq. 2, 4). Blue is negative, orange positive. The column beside the rows: norm of S_t − S_{t−1} along each row.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Decay</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
         <source>How fast does the memory forget?</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Δ_{t,s} = α_{s+1} · … · α_t is what is left after token t of what token s wrote; S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3; SSE eq. 9: only partitions that are written decay). Half-life: ln 2 / mean(−log α). Receptive field: how far back Δ stays above 0.001, mean over the last 128 tokens (SSE Def. 4, fig. 9). What a delta rule erases is not in it. Of a selective scan log α of a state is the mean of Δ A over its channels (Mamba eq. 4).</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -838,23 +838,11 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>The key first reads what is there, π = k S̄ with S̄ = α S; the update takes β kᵀπ away and puts β kᵀv in, so that the key reads π + β ‖k‖² (v − π) afterwards (DeltaNet; Gated DeltaNet eq. 10). Along k the state is multiplied by α (1 − β ‖k‖²): negative where β ‖k‖² &gt; 1.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Head-gate contest</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>G^Q_t = softmax_h(Q_t W_GQ) scales what each head reads, G^K_t = softmax_h(K_t W_GK) what it writes (SLA eq. 4). Entropy: 1 where all heads are alike, 0 where one has everything. C(t,s) = Σ_h G^Q_t G^K_s: what may pass from token s to token t (SLA Thm 4.3). λ multiplies the logits (Thm 4.2): the sharper, the more the winner takes all (SLA eq. 8, 9).</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Similarity</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>cos(a, b) = ⟨a, b⟩ / (‖a‖ ‖b‖) of key rows of the state, of all partitions of a head (SSE Def. 1; the rows are those that SSE eq. 9 writes), of whole partitions, of heads, and of one state after different tokens. Blue is opposite, white unrelated, orange alike; hatched: one of the two is zero. Clustered: average linkage of 1 − |cos|, so that like rows are neighbours.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -866,19 +854,11 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Singular values σ of each head&apos;s state, its partitions stacked (the state of SSE eq. 9). Effective rank: exp(−Σ p log p), p = σ / Σσ (Roy and Vetterli). Entropy: −Σ p log p / log n with p = σ² / Σσ² (SSE footnote 8): 0 is one direction, 1 all of them alike.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Implicit attention</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
         <source>What does each token read from which token?</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>A_{t,s} with o_t = Σ_s A_{t,s} v_s, exactly, before norm and gate: q_t decayed back to s, times k_s (SSE Def. 3; for the memories of SSE eq. 9, GLA eq. 3 and the delta rule, Gated DeltaNet eq. 10). Bars: what the cursor&apos;s token reads; gold: needle; the pale bar left of them: all earlier tokens. Map: row t reads column s, blue negative, orange positive. Softmax layers: their weights.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -895,10 +875,6 @@
     </message>
     <message>
         <source>What does the model say next?</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>p = softmax(z), z = W RMSNorm(x_t) the logits after the cursor&apos;s token (x_t as the last block leaves it; SSE eq. 9 and all other memories speak through it). Beside: the probability of the token that follows and of the right answer&apos;s tokens, the rank of what follows, and the entropy −Σ p log p.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1079,10 +1055,6 @@
     </message>
     <message>
         <source>Which rows are written, and how long ago?</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>ω_r, the coefficient with which a token&apos;s value comes to row r: k_r (GLA eq. 3), in SSE&apos;s sparse partitions e k_r (SSE eq. 9), of the delta rule β k_r (Gated DeltaNet eq. 10). A row counts as written where |ω_r| ≥ 0.001 Σ|ω|. Half gone: how far back one has to go for decay to have left half of what stood there. Hatched: never. Effective rows: (Σ|ω|)² / Σω², all of them for equal weights, 1 for a single row.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -3390,10 +3362,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>After each token: KL(p ‖ p′) = Σ p ln(p / p′) of the next token, p on the parent branch and p′ here, and max |z′ − z| of the logits. Below: ‖S′ − S‖_F / ‖S‖_F of every layer&apos;s state S_t (GLA eq. 3, SSE eq. 9) after the cursor&apos;s token.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>The similarity of {} and {}</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3626,7 +3594,55 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>S = C + all else, C what is left of what the needle&apos;s tokens wrote; curves: ‖C‖ after each token. Parts of 1 at the question: taken by decay (GLA eq. 3, SSE eq. 9), erased by the delta rule (Gated DeltaNet eq. 10), lying under later writes along the needle&apos;s keys, lying where the question does not read, and clear. Layers count the same, heads by ‖C‖². Read: the needle&apos;s share of what the question reads, the largest of all heads. A description, not a diagnosis: over 2,800 answers of small models right and wrong ones hardly differ in what is clear (AUC 0.59) or in what is read (0.59).</source>
+        <source>A band leads from each token to the partitions that take it; its width is the gate. e_t = softmax(x_t W_e) over the N partitions; the W largest are decayed and written, the others stay as they are; the shared one is written by every token; SSE eq. 9, MoM likewise. Load: tokens so far, divided by the fair share; 1.00 is fair.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>One lane for each number that changes from token to token, all under one cursor. Lanes over tokens: ‖S_t‖ and ‖S_t − S_{t−1}‖ of every slot; entropy of the routing, −Σ e log e / log N with e of SSE eq. 9; entropy and winner of the head gates G^Q, G^K (SLA eq. 4); ‖x_t‖ as it enters the layer; −ln p of each token.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>One cell for each number that the memory holds; a token adds the product of its key and its value. S_t, K key rows by V value columns, of one slot and head. S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA, SSE eq. 9 to 12, with the gate e as a factor of k); S_t = α_t (S_{t−1} − β_t k_tᵀ (k_t S_{t−1})) + β_t k_tᵀ v_t (gated delta rule); S_t = exp(Δ_t A) ⊙ S_{t−1} + B_tᵀ (Δ_t x_t), N states by the channels (selective scan, Mamba eq. 2, 4). Blue is negative, orange positive. The column beside the rows: norm of S_t − S_{t−1} along each row.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>For each row of the state: when it was last written, and how much of that has faded since. ω_r, the coefficient with which a token&apos;s value comes to row r: k_r (GLA eq. 3), in SSE&apos;s sparse partitions e k_r (SSE eq. 9), of the delta rule β k_r (Gated DeltaNet eq. 10). A row counts as written where |ω_r| ≥ 0.001 Σ|ω|. Half gone: how far back one has to go for decay to have left half of what stood there. Hatched: never. Effective rows: (Σ|ω|)² / Σω², all of them for equal weights, 1 for a single row.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How much decay leaves of what each earlier token wrote. Δ_{t,s} = α_{s+1} · … · α_t is what is left after token t of what token s wrote; S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3; SSE eq. 9: only partitions that are written decay). Half-life: ln 2 / mean(−log α). Receptive field: how far back Δ stays above 0.001, mean over the last 128 tokens (SSE Def. 4, fig. 9). What a delta rule erases is not in it. Of a selective scan log α of a state is the mean of Δ A over its channels (Mamba eq. 4).</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A token is compared with what the memory already says, and only the difference is written. The key first reads what is there, π = k S̄ with S̄ = α S; the update takes β kᵀπ away and puts β kᵀv in, so that the key reads π + β ‖k‖² (v − π) afterwards (DeltaNet; Gated DeltaNet eq. 10). Along k the state is multiplied by α (1 − β ‖k‖²): negative where β ‖k‖² &gt; 1.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The heads compete: a gate says how much each of them writes, another how much it reads. G^Q_t = softmax_h(Q_t W_GQ) scales what each head reads, G^K_t = softmax_h(K_t W_GK) what it writes (SLA eq. 4). Entropy: 1 where all heads are alike, 0 where one has everything. C(t,s) = Σ_h G^Q_t G^K_s: what may pass from token s to token t (SLA Thm 4.3). λ multiplies the logits (Thm 4.2): the sharper, the more the winner takes all (SLA eq. 8, 9).</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Rows that look alike hold the same thing, and so waste room. cos(a, b) = ⟨a, b⟩ / (‖a‖ ‖b‖) of key rows of the state, of all partitions of a head (SSE Def. 1; the rows are those that SSE eq. 9 writes), of whole partitions, of heads, and of one state after different tokens. Blue is opposite, white unrelated, orange alike; hatched: one of the two is zero. Clustered: average linkage of 1 − |cos|, so that like rows are neighbours.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A state that uses few directions can hold few different things. Singular values σ of each head&apos;s state, its partitions stacked (the state of SSE eq. 9). Effective rank: exp(−Σ p log p), p = σ / Σσ (Roy and Vetterli). Entropy: −Σ p log p / log n with p = σ² / Σσ² (SSE footnote 8): 0 is one direction, 1 all of them alike.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How much of what a token reads was written by each token before it. A_{t,s} with o_t = Σ_s A_{t,s} v_s, exactly, before norm and gate: q_t decayed back to s, times k_s (SSE Def. 3; for the memories of SSE eq. 9, GLA eq. 3 and the delta rule, Gated DeltaNet eq. 10). Bars: what the cursor&apos;s token reads; gold: needle; the pale bar left of them: all earlier tokens. Map: row t reads column s, blue negative, orange positive. Softmax layers: their weights.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What is left of the needle after each token, and at the question what took the rest. S = C + all else, C what is left of what the needle&apos;s tokens wrote; curves: ‖C‖ after each token. Parts of 1 at the question: taken by decay (GLA eq. 3, SSE eq. 9), erased by the delta rule (Gated DeltaNet eq. 10), lying under later writes along the needle&apos;s keys, lying where the question does not read, and clear. Layers count the same, heads by ‖C‖². Read: the needle&apos;s share of what the question reads, the largest of all heads. A description, not a diagnosis: over 2,800 answers of small models right and wrong ones hardly differ in what is clear (AUC 0.59) or in what is read (0.59).</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The tokens that the model expects next, the most probable first. p = softmax(z), z = W RMSNorm(x_t) the logits after the cursor&apos;s token (x_t as the last block leaves it; SSE eq. 9 and all other memories speak through it). Beside: the probability of the token that follows and of the right answer&apos;s tokens, the rank of what follows, and the entropy −Σ p log p.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How far the predictions and the states of this branch have moved from those of its parent. After each token: KL(p ‖ p′) = Σ p ln(p / p′) of the next token, p on the parent branch and p′ here, and max |z′ − z| of the logits. Below: ‖S′ − S‖_F / ‖S‖_F of every layer&apos;s state S_t (GLA eq. 3, SSE eq. 9) after the cursor&apos;s token.</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -3979,6 +3995,41 @@
     </message>
 </context>
 <context>
+    <name>statescope::FindBar</name>
+    <message>
+        <source>Find in the text</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Places found</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Previous place (Shift+Enter)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Next place (Enter)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Close (Esc)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>not in the text</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 places</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 of %2</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
     <name>statescope::Header</name>
     <message>
         <source>%1 B parameters</source>
@@ -4117,6 +4168,18 @@
     </message>
     <message>
         <source>%1 · partition %2, head %3</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Copy the value</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Copy the chosen rows</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Copy the table</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -4379,6 +4442,10 @@ Only for its states</source>
         <source>Not what you predicted. The run’s answer: %1.</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Next lesson</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::MainWindow</name>
@@ -4408,14 +4475,6 @@ Only for its states</source>
     </message>
     <message>
         <source>Export this view</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Drop a checkpoint here</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>An .h5 file or a model&apos;s folder. Then drop a prompt, or write one.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -4580,6 +4639,70 @@ Only for its states</source>
     </message>
     <message>
         <source>as asked</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Show here</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Copy the value</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Copied: %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Copy the table</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Copied a table of %1 rows, with tabs between its columns</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Copy the picture</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Copied the picture</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Who wrote it</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>This cell</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Its row</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The whole partition</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Breakpoint at this token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Compare with this token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Intervene</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Words used here</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What the words mean</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -5146,6 +5269,121 @@ Only for its states</source>
     </message>
 </context>
 <context>
+    <name>statescope::StartPage</name>
+    <message>
+        <source>Opened before</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Lessons</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Models that ship with the program</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Prompts</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What do you want to look at?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Space plays and pauses.  The arrows go from token to token.  F2 opens the lessons.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Find a lesson, a model, a prompt or a file</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What to find</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What can be opened</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Enter opens what is marked. Or drop a checkpoint (.h5), a model&apos;s folder, a prompt or a lesson on the window.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Nothing here is called “%1”.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 needles in %2 bytes of English prose</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 needles in %2 words of generated filler</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>one needle in %2 bytes of English prose</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>one needle in %2 words of generated filler</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>finds needles in generated filler</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>recalls the values of keys</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>finds needles in English prose, byte by byte</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 % right with %2 pairs</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 % right with %2 in %3 bytes</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 % right with %2 in %3 words</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>1 needle</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 needles</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 in %2 partitions</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1, heads compete</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source> and </source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>in the lesson %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>in the lessons %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
     <name>statescope::TrainingPage</name>
     <message>
         <source>Folder that is watched</source>
@@ -5322,6 +5560,217 @@ Only for its states</source>
     </message>
     <message>
         <source>token %1 is on its way</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Ctrl and the wheel enlarge the drawing; the wheel alone then moves it, and 0 shows all of it.</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::WordsPage</name>
+    <message>
+        <source>answer</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The words that answer the question.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>approximate</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No further off than the bound beside it.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>branch, parent</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A branch is a run with an intervention. The run that it left is its parent.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>clear</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What nothing has taken of a write: it is left, is not overwritten, and lies where the question reads.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>dead, overloaded</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Of partitions, once there have been 32 tokens for each of them: dead is one that no token has visited, overloaded one with more than twice the fair load.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>exact</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Kept from the run itself, not worked out again.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>fair</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A load divided by the mean load. At 1.00 every partition has the same.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>gate</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How much of a token a partition or a head writes, and how much of what it reads counts. The one with the largest gate wins.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>half-life</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>After how many tokens decay has left half of what was written.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>keyframe</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A token after which all states were kept. Those in between are worked out from the keyframe before them.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>left</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What decay and erasure have not taken of a write. It may still be overwritten, or lie where nobody reads.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>load, visit</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A token that is routed to a partition visits it. The load of a partition is how many have.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>lost to decay</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The state shrinks it, token by token.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>lost to erasure</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A delta rule takes it out before it writes something else.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>lost to misrouting</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It is left, but in a partition that the question does not read.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>lost to overwriting</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It is left, but under later writes along the same keys. This is a definition of ours, not a measured cause.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>needle, question</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The needle is what a text tells, the question the words that ask for it.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>partition, slot</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A slot is one memory of a layer. SSE and MoM have several: one shared by all tokens, and partitions that only those tokens change that are routed to them.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>probe</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Shows what would be, and changes nothing in the run.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>receptive field</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How far back a memory reaches: where decay has left a thousandth of a write.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>recomputed</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Worked out again from numbers that the run kept. It is right to rounding, not to the last digit.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>run</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A model&apos;s reading of one text, with the answer that it gives.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>state</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What a layer&apos;s memory holds after a token: for each slot and head a matrix of key rows and value columns.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>write, read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A token writes its key and its value to the state. A query reads from it.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Find a word</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What the words mean</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>All words</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

@@ -219,7 +219,7 @@ TEST_CASE("command line: the window opens at a view and a place, on an example o
     CHECK(outcome.errors.starts_with(why));
   };
   refused("--view rooting", 2, "--view: there is no view \"rooting\": there are routing, timeline, state,");
-  refused("--view decay/Half", 2, "--view: decay is not looked at as \"Half\" but as Cumulative; Each token; Half-life; Receptive field");
+  refused("--view decay/Half", 2, "--view: decay has no mode \"Half\": it has Cumulative; Each token; Half-life; Receptive field");
   refused("--view routing/x", 2, "--view: routing has only one mode");
   refused("--view state --lesson forgetting", 2, "--lesson excludes --view");
   refused("--layer -2", 2, "--layer:");

@@ -246,7 +246,7 @@ TEST_CASE("driven: a lesson is opened, gone through and left by keyboard alone",
     if (lesson.step().question) test.press(Qt::Key_1, Qt::AltModifier);
     REQUIRE(stands());
     CHECK(lesson.is_revealed());
-    test.press(Qt::Key_N);
+    if (i + 1 < steps) test.press(Qt::Key_N);
     REQUIRE(stands());
   }
   CHECK(lesson.index() == steps - 1);

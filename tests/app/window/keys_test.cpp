@@ -1,4 +1,5 @@
 #include <QAction>
+#include <QMenu>
 #include <QMenuBar>
 #include <QSignalSpy>
 #include <QStyle>
@@ -61,6 +62,28 @@ TEST_CASE("every command is in a menu, with its keys") {
       CHECK(in_menus.contains(action));
       CHECK(action->shortcuts() == (command.one_per_key ? QList{keys[i]} : keys));
     }
+  }
+}
+
+TEST_CASE("menus grey what would do nothing, while they are open; what begins a group is a command") {
+  TestWindow test;
+  QMenu* const file = test.window.actions().menu(Menu::file);
+  Q_EMIT file->aboutToShow();
+  CHECK_FALSE(test.window.action("save-session")->isEnabled());
+  CHECK_FALSE(test.window.action("compare-stop")->isEnabled());
+  CHECK(test.window.action("open-file")->isEnabled());
+  Q_EMIT file->aboutToHide();
+  CHECK(test.window.action("save-session")->isEnabled());
+  test.open();
+  Q_EMIT file->aboutToShow();
+  CHECK(test.window.action("save-session")->isEnabled());
+  Q_EMIT file->aboutToHide();
+  CHECK(std::ranges::count_if(commands(), begins_group) > 10);
+  std::set<QString> letters;
+  for (const QAction* menu : test.window.menuBar()->actions()) {
+    const qsizetype at = menu->text().indexOf('&');
+    REQUIRE(at >= 0);
+    CHECK(letters.insert(menu->text().mid(at + 1, 1).toLower()).second);
   }
 }
 

@@ -88,7 +88,7 @@ TEST_CASE("lessons: each shipped one goes from the first key to the last and bac
       CHECK(w.lesson().broken_claims() == std::vector<std::string>{});
       CHECK(w.lesson().is_at_picture());
       CHECK(w.window.comparison().is_on() != w.lesson().step().picture.beside.empty());
-      w.press(i % 2 ? Qt::Key_N : Qt::Key_PageDown);
+      w.press(i % 2 && i + 1 < steps ? Qt::Key_N : Qt::Key_PageDown);  // N would begin the next lesson
     }
     CHECK(w.lesson().index() == steps - 1);
     for (std::size_t i = steps; i-- > 0;) {
@@ -99,6 +99,36 @@ TEST_CASE("lessons: each shipped one goes from the first key to the last and bac
     }
     CHECK(w.lesson().index() == 0);
   }
+}
+
+TEST_CASE("lessons: one that is left gives back the run and the place before it; its end leads to the next") {
+  LessonWindow w;
+  const std::filesystem::path own = assets_folder() / "checkpoints/niah-sse-gla-n4k1.h5";
+  w.window.open_shipped(own);
+  Navigator& navigator = w.window.navigator();
+  const auto own_stands = [&] {
+    return navigator.run() && !navigator.is_opening() && navigator.checkpoint() == own && navigator.is_current();
+  };
+  REQUIRE(QTest::qWaitFor(own_stands, 60'000));
+  w.window.go_to_token(77);
+  const std::vector<std::string> views = w.window.stage().arrangement().views;
+  w.window.open_lesson(shipped_lessons()[0]);
+  REQUIRE(w.settles());
+  CHECK(navigator.checkpoint() != own);
+  const std::size_t steps = w.lesson().lesson()->steps.size();
+  while (!w.lesson().is_at_end()) {
+    w.press(Qt::Key_N);
+    REQUIRE(w.settles());
+  }
+  CHECK(w.lesson().index() == steps - 1);
+  w.press(Qt::Key_PageDown);  // a remote stays in its lesson
+  CHECK(w.lesson().lesson()->file == shipped_lessons()[0]);
+  w.press(Qt::Key_N);
+  REQUIRE(w.settles());
+  CHECK(w.lesson().lesson()->file == shipped_lessons()[1]);
+  w.press(Qt::Key_L, Qt::ControlModifier | Qt::ShiftModifier);
+  REQUIRE(QTest::qWaitFor([&] { return own_stands() && navigator.cursor().token == 77; }, 60'000));
+  CHECK(w.window.stage().arrangement().views == views);
 }
 
 TEST_CASE("lessons: Esc says how to leave one") {

@@ -43,7 +43,8 @@ const char* const data_words[] = {"softmax_attention", "CPU, 2 threads", "Ctrl+R
 
 /// What stands outside «» and is neither data nor without letters.
 QString untranslated(QString text) {
-  static const QRegularExpression quoted("«[^«»]*»"), letters("[A-Za-z]{2,}");
+  static const QRegularExpression quoted("«[^«»]*»"), letters("[A-Za-z]{2,}"), tags("</?[a-z]+>");
+  text.remove(tags);
   while (text.contains(quoted)) text.remove(quoted);  // one may stand within another
   for (const char* word : data_words) text.remove(word, Qt::CaseInsensitive);
   return text.contains(letters) ? text : QString();
@@ -194,7 +195,7 @@ TEST_CASE("a compiled translation of the reader's language is loaded; other lang
     const Translation esperanto(QLocale(QLocale::Esperanto), {folder.path()});
     TestWindow test;
     CHECK(test.window.action("quit")->text() == "Eliri");
-    CHECK(test.window.menuBar()->actions().first()->text() == "Dosiero");
+    CHECK(test.window.menuBar()->actions().first()->text() == "&Dosiero");
     CHECK(test.window.action("preferences")->text() == "Preferences");  // not in the file
   }
   const Translation latvian(QLocale(QLocale::Latvian), {folder.path()});

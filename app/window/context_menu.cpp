@@ -1,0 +1,118 @@
+#include "app/window/context_menu.h"
+
+#include <QApplication>
+#include <QClipboard>
+#include <QMenu>
+#include <QTableView>
+#include <algorithm>
+
+#include "app/window/main_window.h"
+#include "views/chosen.h"
+
+namespace statescope {
+namespace {
+
+/// It goes when it is left.
+QMenu* make_menu(MainWindow& window) {
+  auto* menu = new QMenu(&window);
+  menu->setAttribute(Qt::WA_DeleteOnClose);
+  return menu;
+}
+
+template <class Act>
+QAction* add(QMenu& menu, const QString& text, bool available, const Act& act) {
+  QAction* const action = menu.addAction(text);
+  action->setEnabled(available);
+  QObject::connect(action, &QAction::triggered, &menu, act);
+  return action;
+}
+
+/// As a spreadsheet takes it.
+QString tsv_of(const Table& table) {
+  const auto line = [](const std::vector<std::string>& cells) {
+    QStringList words;
+    for (const std::string& cell : cells) words += QString::fromStdString(cell).replace('\t', ' ').replace('\n', ' ');
+    return words.join('\t') + '\n';
+  };
+  QString text = line(table.columns);
+  for (const std::vector<std::string>& row : table.rows) text += line(row);
+  return text;
+}
+
+void add_copies(QMenu& menu, MainWindow& window, ViewPanel& panel, const std::optional<Hit>& hit) {
+  const QString value = panel.words_at(hit);
+  add(menu, MainWindow::tr("Copy the value"), !value.isEmpty(), [&window, value] {
+    QApplication::clipboard()->setText(value);
+    window.say(MainWindow::tr("Copied: %1").arg(value.section('\n', 0, 0)));
+  });
+  const bool any = !panel.view().sheets().empty();
+  add(menu, MainWindow::tr("Copy the table"), any, [&window, &panel] {
+    const Table table = panel.view().table();
+    QApplication::clipboard()->setText(tsv_of(table));
+    window.say(MainWindow::tr("Copied a table of %1 rows, with tabs between its columns").arg(table.rows.size()));
+  });
+  add(menu, MainWindow::tr("Copy the picture"), any, [&window, &panel] {
+    QApplication::clipboard()->setPixmap(panel.surface().grab());
+    window.say(MainWindow::tr("Copied the picture"));
+  });
+}
+
+/// The cell, its row or its partition comes into the state's view, which says who wrote it.
+void show_history(MainWindow& window, const CursorMove& what) {
+  window.navigator().move(what);
+  const std::vector<ViewPanel*>& panels = window.stage().panels();
+  const bool shown = std::ranges::any_of(panels, [](const ViewPanel* panel) { return panel->row().id == "state" && panel->isVisible(); });
+  if (!shown) window.show_view(*find_view("state"));
+}
+
+void add_histories(QMenu& menu, MainWindow& window) {
+  const LayerInfo* layer = window.navigator().layer_info();
+  const Cursor& at = window.navigator().cursor();
+  const bool has_state = layer && layer->has_state(), cell = has_state && at.row >= 0 && at.column >= 0;
+  QMenu* const who = menu.addMenu(MainWindow::tr("Who wrote it"));
+  add(*who, MainWindow::tr("This cell"), cell, [&window] { show_history(window, {}); });
+  add(*who, MainWindow::tr("Its row"), has_state && at.row >= 0, [&window] { show_history(window, {.column = -1}); });
+  add(*who, MainWindow::tr("The whole partition"), has_state, [&window] { show_history(window, {.row = kAllRows, .column = -1}); });
+}
+
+/// What changes the run or its playing acts on the window's own model.
+void add_acts(QMenu& menu, MainWindow& window) {
+  const bool run = window.navigator().run() != nullptr;
+  add(menu, MainWindow::tr("Breakpoint at this token"), run, [&window] { window.playback().toggle_here(); });
+  add(menu, MainWindow::tr("Compare with this token"), run, [&window] { window.toggle_reference(); });
+  add_histories(menu, window);
+  QMenu* const change = menu.addMenu(MainWindow::tr("Intervene"));
+  for (const char* id : {"zero-row", "zero-head", "zero-partition", "freeze-decay", "interventions"})
+    add(*change, window.action(id)->text(), run, [action = window.action(id)] { action->trigger(); });
+  menu.addSeparator();
+}
+
+}  // namespace
+
+void show_place_menu(MainWindow& window, ViewPanel& panel, const std::optional<Hit>& hit, QPoint at) {
+  QMenu* const menu = make_menu(window);
+  const bool own = &panel == &window.strip() || std::ranges::count(window.stage().panels(), &panel) > 0;
+  if (own) add_acts(*menu, window);
+  add_copies(*menu, window, panel, hit);
+  menu->addSeparator();
+  add(*menu, window.action("export")->text(), !panel.view().sheets().empty() && &panel != &window.strip(), [&window, &panel] {
+    panel.surface().setFocus();
+    window.show_page(SidePage::figure);
+  });
+  add(*menu, MainWindow::tr("Words used here"), true, [&window, &panel] { window.show_words_of(panel); });
+  menu->popup(at);
+}
+
+void show_table_menu(MainWindow& window, QTableView& table, QPoint at) {
+  QMenu* const menu = make_menu(window);
+  window.side().inspector().fill_menu(*menu, table);
+  menu->popup(at);
+}
+
+void show_menu_here(MainWindow& window) {
+  if (QTableView* table = window.side().inspector().focused_table())
+    return show_table_menu(window, *table, table->viewport()->mapToGlobal(table->visualRect(table->currentIndex()).bottomLeft()));
+  window.focused_panel().ask_for_menu();
+}
+
+}  // namespace statescope
