@@ -191,6 +191,7 @@ void CudaBackend::sparse_delta_chunks(SparseState op, const SparseOrder& order, 
 bool CudaBackend::gathered_by_chunks(const SparseState& op) {
   constexpr std::int64_t numbers = 8;  // bf16 numbers that the delta rule reads at once
   if (!op.beta) return decayed_outer_product_chunks_supported(own_part<DecayedOuterProduct>(op));
+  if (op.log_decay.shape.rank() == 4) return false;  // channels that decay each by itself
   return op.q.shape[3] % numbers == 0 && op.v.shape[2] % numbers == 0 && gated_delta_rule_chunks_supported(own_part<GatedDeltaRule>(op));
 }
 

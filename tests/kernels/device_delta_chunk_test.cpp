@@ -24,7 +24,7 @@ struct Problem {
   float scale = 0.5F;
   Numbers q, k, v, log_decay, beta, initial;
 
-  Problem(Packed segments_, const Heads& heads_, std::int64_t K_, std::int64_t V_, const Decay& decay_)
+  Problem(Packed segments_, const Heads& heads_, std::int64_t K_, std::int64_t V_, const Decay& decay_, bool channels = false)
       : segments(std::move(segments_)), heads(heads_), K(K_), V(V_), decay(decay_) {
     Random random(1);
     const std::int64_t rows = segments.rows();
@@ -33,7 +33,7 @@ struct Problem {
     v = random.uniform({rows, heads.v, V});
     beta = random.uniform({rows, heads.gates}, 0, 2);
     initial = random.uniform({segments.slots, heads.state, K, V});
-    log_decay = decay.draw(random, {rows, heads.gates});
+    log_decay = decay.draw(random, channels ? Shape{rows, heads.gates, K} : Shape{rows, heads.gates});
   }
 
   GatedDeltaRule op(Numbers& final_state, Numbers& o) const {
@@ -49,8 +49,9 @@ struct Problem {
   static void apply_on(Backend& backend, const GatedDeltaRule& op) { backend.gated_delta_rule(op, 64); }
 
   std::string name() const {
-    return "T " + std::to_string(segments.rows()) + ", segments " + std::to_string(segments.view().count()) + ", " +
-           initial.shape.to_string() + ", decay " + (has_decay ? decay.name : "absent") + (has_beta ? "" : ", without beta");
+    return std::string(log_decay.shape.rank() == 3 ? "each channel, " : "") + "T " + std::to_string(segments.rows()) + ", segments " +
+           std::to_string(segments.view().count()) + ", " + initial.shape.to_string() + ", decay " + (has_decay ? decay.name : "absent") +
+           (has_beta ? "" : ", without beta");
   }
 };
 
@@ -236,6 +237,40 @@ TEST_CASE("device: gated delta rule in chunks, segments and grouped heads", "[de
       for (const Decay& decay : {mild_decay, broken_decay}) compare_chunks(*backend, Problem(segments, heads, 60, 20, decay));
     }
   }
+}
+
+// The keys' channels decay each by itself: scores are taken at the row before each block of 16, those on the diagonal as they stand.
+TEST_CASE("device: gated delta rule in chunks, each channel forgets by itself", "[device]") {
+  const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
+  if (!backend) return;
+  const auto compare = [&](const Packed& segments, const Heads& heads, std::int64_t K, std::int64_t V, const Decay& decay,
+                           bool beta = true) {
+    Problem p(segments, heads, K, V, decay, true);
+    p.has_beta = beta;
+    compare_chunks(*backend, p);
+    shorten({&p.q, &p.k, &p.v});
+    const Result<float> truth = run(p, 64);
+    for (const std::int64_t gap : {0, 3, 8}) {
+      INFO(p.name() << ", bfloat16, rows " << gap << " apart");
+      check_close(run_in_bf16(*backend, p, gap), truth, bf16_rounding);
+    }
+  };
+  for (const std::int64_t T : {32, 63, 64, 65, 600}) {
+    for (const auto& [K, V] : {std::pair{64, 64}, {128, 128}, {60, 21}, {128, 130}, {200, 33}, {256, 72}, {16, 128}})
+      compare(Packed(T), same(2), K, V, mild_decay);
+  }
+  for (const Decay& decay : {no_decay, weak_decay, strong_decay, broken_decay, wiping_decay}) {
+    for (const std::int64_t K : {60, 128, 256}) compare(Packed(std::int64_t{600}), same(2), K, 40, decay);
+    compare(Packed(std::int64_t{1000}), same(3), 60, 20, decay, false);
+  }
+  for (const Heads& heads : {same(3), Heads{4, 2, 2, 4, 4}, Heads{4, 4, 4, 2, 1}}) {
+    for (const Packed& segments : {mixed_lengths(), many_segments()})
+      compare_chunks(*backend, Problem(segments, heads, 60, 20, broken_decay, true));
+    compare(Packed({5, 0, 1, 70, 600, 17}, {}, 6), heads, 60, 20, broken_decay);
+    compare(Packed({256, 0, 0, 257, 64, 1, 511, 128}, {}, 8), heads, 128, 40, mild_decay);
+  }
+  compare(Packed(std::int64_t{2100}), same(1), 256, 256, mild_decay);
+  compare(Packed(std::int64_t{4100}), same(8), 128, 128, weak_decay);
 }
 
 // Keys are unit vectors and every product is a small integer, so that bfloat16 holds all of them.

@@ -12,30 +12,37 @@ constexpr int carry_blocks = KP <= 128 ? 2 : 1;  // of 16 columns, a warp
 
 /// A chunk in shared memory, with `blocks` · 16 columns of V. Rows are 16 bytes longer than they need to be, so that eight
 /// rows of a matrix lie in different banks.
-template <int KP, int blocks>
+template <int KP, int blocks, Form form>
 struct alignas(16) Stage {
+  static constexpr bool channels = form == Form::channels;
   static constexpr int key_stride = KP + 8, value_stride = 16 * blocks + 8;
-  Chunk chunk;
+  ChunkOf<KP, form> chunk;
   Bf16 k[chunk_rows * key_stride], v[chunk_rows * value_stride], q[chunk_rows * key_stride];
+  Bf16 k_at_end[channels ? chunk_rows * key_stride : 8];
+
+  /// What u is written along at the end of the chunk.
+  __device__ const Bf16* written() const { return channels ? k_at_end : k; }
 };
 
 /// Where the rows of the chunk in use, of the next one and of the one after it are, if they are gathered.
 using ItemRows = ItemRow[4][chunk_rows];
 
-/// The pipeline of the chunks of a span through shared memory. With two stages the next chunk is loaded while this one is used. `factors`:
-/// those of q and k are not 1; some of the operation's spans may be gathered.
-template <int KP, int blocks, bool with_q, bool factors>
+/// The pipeline of the chunks of a span through shared memory. With two stages the next chunk is loaded while this one is used. Where rows
+/// have factors, some of the operation's spans may be gathered.
+template <int KP, int blocks, bool with_q, Form form>
 struct ChunkPipeline {
-  using Stage = delta::Stage<KP, blocks>;
+  static constexpr bool factors = form == Form::factors, channels = form == Form::channels;
+  using Stage = delta::Stage<KP, blocks, form>;
   const Problem& p;
   const DeltaOperands& operands;
   Stage* memory;
   ItemRows& items;
-  const SparseItem* item;  // of the span's first row; null: the span owns its rows
-  int rows, count;         // of the span; its chunks
-  int columns, given;      // the thread block's of V; how many of them there are in memory
-  const Bf16 *k, *v, *q;   // the span's first row, or the first of all rows
-  const Chunk* chunk;      // its first chunk
+  const SparseItem* item;          // of the span's first row; null: the span owns its rows
+  int rows, count;                 // of the span; its chunks
+  int columns, given;              // the thread block's of V; how many of them there are in memory
+  const Bf16 *k, *v, *q;           // the span's first row, or the first of all rows
+  const Bf16* k_at_end;            // where channels decay
+  const ChunkOf<KP, form>* chunk;  // its first chunk
 
   /// A thread block takes blocks of 16 columns of V from `first_block` on, as many as there are.
   __device__ ChunkPipeline(const Problem& p_, void* memory_, const Piece& span, std::int64_t h, std::int64_t first_block)
@@ -50,8 +57,10 @@ struct ChunkPipeline {
     const std::int64_t row = item ? 0 : p.copied ? number * chunk_rows : span.first_row, first = 16 * first_block;
     columns = static_cast<int>(min(16 * p.value_blocks - first, std::int64_t{blockDim.x} / lanes * (blocks / most_warps) * 16));
     given = static_cast<int>(p.v.width - first);
-    k = operands.k.at(row, h, p.H), v = p.v.at(row, h, p.H) + first, q = operands.q.at(row, h, p.H);
-    chunk = p.chunks + number * p.H + h;
+    const std::int64_t row_of_v = !channels ? row : p.copied_v ? number * chunk_rows : span.first_row;
+    k = operands.k.at(row, h, p.H), v = p.v.at(row_of_v, h, p.H) + first, q = operands.q.at(row, h, p.H);
+    k_at_end = channels ? p.k_at_end.at(row, h, p.H) : nullptr;
+    chunk = reinterpret_cast<const ChunkOf<KP, form>*>(p.chunks) + number * p.H + h;
   }
   /// The prologue: starts to load the first chunk.
   __device__ void prologue() const {
@@ -82,6 +91,11 @@ struct ChunkPipeline {
   }
 
  private:
+  /// Scores are read where q is.
+  static constexpr std::size_t bytes_of_chunk() {
+    if constexpr (channels && !with_q) return offsetof(Stage, chunk.scores);
+    return sizeof(ChunkOf<KP, form>);
+  }
   __device__ Stage& stage(int c) const { return memory[p.stages == 2 ? c % 2 : 0]; }
   __device__ void fetch_items(int c) const {
     const int done = c * chunk_rows, n = min(rows - done, chunk_rows);
@@ -95,11 +109,15 @@ struct ChunkPipeline {
     const auto row_of = [&](int r) { return item ? items[c % 4][r].row : r; };
     copy_rows<KP / 8, Stage::key_stride>(to.k, k + first * operands.k.stride, operands.k.stride, n, KP, operands.k.width, row_of);
     copy_rows<2 * blocks, Stage::value_stride>(to.v, v + first * p.v.stride, p.v.stride, n, columns, given, row_of);
+    if constexpr (channels)
+      copy_rows<KP / 8, Stage::key_stride>(to.k_at_end, k_at_end + done * operands.k.stride, operands.k.stride, n, KP, operands.k.width,
+                                           row_of);
     if constexpr (with_q)
       copy_rows<KP / 8, Stage::key_stride>(to.q, q + first * operands.q.stride, operands.q.stride, n, KP, operands.q.width, row_of);
     if (item) fetch_items(c + 1);
     const auto* from = reinterpret_cast<const uint4*>(chunk + c * p.H);
-    for (int i = static_cast<int>(threadIdx.x); i < static_cast<int>(sizeof(Chunk) / sizeof(uint4)); i += static_cast<int>(blockDim.x)) {
+    constexpr auto pieces = static_cast<int>(bytes_of_chunk() / sizeof(uint4));
+    for (int i = static_cast<int>(threadIdx.x); i < pieces; i += static_cast<int>(blockDim.x)) {
       __pipeline_memcpy_async(reinterpret_cast<uint4*>(&to.chunk) + i, from + i, sizeof(uint4));
     }
     __pipeline_commit();
@@ -147,6 +165,10 @@ struct Columns {
   __device__ void add_identity(int first, float number) {
     each([&](int r, int c, float& x) { x += r == first + c ? number : 0; });
   }
+  /// S ← S − the columns of diag(numbers) from `first` on
+  __device__ void subtract_diagonal(int first, const float* numbers) {
+    each([&](int r, int c, float& x) { x -= r == first + c ? numbers[r] : 0; });
+  }
 
  private:
   /// visit(channel, column, number)
@@ -171,22 +193,6 @@ __device__ void predict(Block (&prediction)[n][row_blocks], const Columns<KP> (&
   }
 }
 
-/// S ← e^{b_C} S + Kᵀ diag(f^k e^{b_C − b}) u of n times 16 columns; uᵀ as A, with its factors
-template <int KP, int n, class Stage>
-__device__ void advance(Columns<KP> (&S)[n], const uint4 (&u)[n][row_blocks], const Stage& stage) {
-#pragma unroll
-  for (int i = 0; i < n; ++i) scale_all(S[i].x, stage.chunk.total);
-#pragma unroll
-  for (int j = 0; j < row_blocks; ++j) {
-#pragma unroll
-    for (int key = 0; key < KP / 16; ++key) {
-      const uint4 b = b_block(stage.k, stage.key_stride, 16 * j, 16 * key);
-#pragma unroll
-      for (int i = 0; i < n; ++i) multiply(S[i].x[key], u[i][j], b);
-    }
-  }
-}
-
 /// Column i of c [16, 16 n] times factor[i].
 template <int n>
 __device__ void scale_columns(Block (&c)[n], const float* factor) {
@@ -194,12 +200,34 @@ __device__ void scale_columns(Block (&c)[n], const float* factor) {
   for (int i = 0; i < n; ++i) c[i].each([&](int, int column, float& x) { x *= factor[16 * i + column]; });
 }
 
+/// S ← e^{b_C} S + Kᵀ diag(f^k e^{b_C − b}) u of n times 16 columns; uᵀ as A, with its factors
+template <int KP, int n, class Stage>
+__device__ void advance(Columns<KP> (&S)[n], const uint4 (&u)[n][row_blocks], const Stage& stage) {
+#pragma unroll
+  for (int i = 0; i < n; ++i) {
+    if constexpr (Stage::channels) {
+      scale_columns(S[i].x, stage.chunk.total);
+    } else {
+      scale_all(S[i].x, stage.chunk.total);
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < row_blocks; ++j) {
+#pragma unroll
+    for (int key = 0; key < KP / 16; ++key) {
+      const uint4 b = b_block(stage.written(), stage.key_stride, 16 * j, 16 * key);
+#pragma unroll
+      for (int i = 0; i < n; ++i) multiply(S[i].x[key], u[i][j], b);
+    }
+  }
+}
+
 /// u = T (V − diag(f^k e^b) K S₀), `together` blocks of rows at a time, for 16 columns, those of block `value_block` of the stage's V;
 /// negative: V = 0. `prediction` is (K S₀)ᵀ; uᵀ as A, `at_once` with its factors f^k, `at_end` with f^k e^{b_C − b}.
-template <int together, bool factors, class Stage>
+template <int together, Form form, class Stage>
 __device__ void solve(Block (&prediction)[row_blocks], const Stage& stage, int value_block, uint4 (*at_once)[row_blocks],
                       uint4 (&at_end)[row_blocks]) {
-  scale_columns(prediction, stage.chunk.predict);
+  if constexpr (form != Form::channels) scale_columns(prediction, stage.chunk.predict);
   uint4 rest[row_blocks];
 #pragma unroll
   for (int n = 0; n < row_blocks; ++n) {
@@ -226,10 +254,10 @@ __device__ void solve(Block (&prediction)[row_blocks], const Stage& stage, int v
 #pragma unroll
     for (int n = 0; at_once && n < together; ++n) {
       Block written[1] = {c[n]};
-      if constexpr (factors) scale_columns(written, stage.chunk.write + 16 * (begin + n));
+      if constexpr (form == Form::factors) scale_columns(written, stage.chunk.write + 16 * (begin + n));
       (*at_once)[begin + n] = as_a(written[0]);
     }
-    scale_columns(c, stage.chunk.to_end + 16 * begin);
+    if constexpr (form != Form::channels) scale_columns(c, stage.chunk.to_end + 16 * begin);
 #pragma unroll
     for (int n = 0; n < together; ++n) at_end[begin + n] = as_a(c[n]);
   }

@@ -1,5 +1,6 @@
 // The gated delta rule in chunks: the kernels that go through chunks and spans in order, and the launches. The equations: delta_chunk.h.
 #include "kernels/cuda/any/delta_chunk_pipeline.h"
+#include "kernels/cuda/any/delta_output.h"
 
 namespace statescope::cuda {
 namespace delta {
@@ -10,7 +11,7 @@ namespace {
 
 /// A thread block per (span, head, group of carry_blocks · 16 columns a warp): those of the state, then those of the transition. A
 /// segment's first span starts from its initial state and needs no transition; a last one, and the only one, needs nothing.
-template <int KP, bool factors>
+template <int KP, Form form>
 __global__ void __launch_bounds__(most_warps* lanes, 1) carry_kernel(const __grid_constant__ Problem p) {
   constexpr int keys = KP / 16, own = carry_blocks<KP>;
   extern __shared__ __align__(16) uint4 memory[];
@@ -21,8 +22,14 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) carry_kernel(const __gri
   const std::int64_t number = span.first_number + span.index;
   const auto value_blocks = static_cast<int>(p.value_blocks - first), block = warp() * own;  // among the thread block's
 
-  const ChunkPipeline<KP, most_warps * own, false, factors> pipeline(p, memory, span, h, first);
+  const ChunkPipeline<KP, most_warps * own, false, form> pipeline(p, memory, span, h, first);
   pipeline.prologue();
+  constexpr bool channels = form == Form::channels;
+  __shared__ float totals[channels ? KP : 1];
+  const auto each_channel = [&](const auto& visit) {
+    for (int c = static_cast<int>(threadIdx.x); c < KP; c += static_cast<int>(blockDim.x)) visit(c, totals[c]);
+  };
+  if constexpr (channels) each_channel([](int, float& total) { total = 1; });
   Columns<KP> S[own];
 #pragma unroll
   for (int i = 0; i < own; ++i) {
@@ -43,26 +50,40 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) carry_kernel(const __gri
     predict(prediction, S, stage);
     uint4 u[own][row_blocks];
 #pragma unroll
-    for (int i = 0; i < own; ++i) solve<2, factors>(prediction[i], stage, block + i < value_blocks ? block + i : -1, nullptr, u[i]);
+    for (int i = 0; i < own; ++i) solve<2, form>(prediction[i], stage, block + i < value_blocks ? block + i : -1, nullptr, u[i]);
     advance(S, u, stage);
-    total *= stage.chunk.total;
+    if constexpr (channels) {
+      each_channel([&](int c, float& total) { total *= stage.chunk.total[c]; });
+    } else {
+      total *= stage.chunk.total;
+    }
   }
+  if constexpr (channels) __syncthreads();
 
 #pragma unroll
   for (int i = 0; i < own; ++i) {
     const int block_of_M = block + i - value_blocks;
     if (block_of_M < 0) S[i].write(state_of<KP>(p, number + 1, h, first + block + i));
     if (block_of_M < 0 || block_of_M >= keys) continue;
-    S[i].add_identity(16 * block_of_M, -total);  // stored is M − total I in bf16; total stays float32
+    // Stored is M − diag(total) in bf16; total stays float32.
+    if constexpr (channels) {
+      S[i].subtract_diagonal(16 * block_of_M, totals);
+    } else {
+      S[i].add_identity(16 * block_of_M, -total);
+    }
     uint4* transition = transition_of<KP>(p, number, h) + block_of_M * keys * lanes;
 #pragma unroll
     for (int key = 0; key < keys; ++key) transition[key * lanes + lane()] = as_b(S[i].x[key]);
   }
-  if (first == 0 && threadIdx.x == 0) p.totals[number * p.H + h] = total;
+  if constexpr (channels) {
+    if (first == 0) each_channel([&](int c, float total) { p.totals[(number * p.H + h) * KP + c] = total; });
+  } else {
+    if (first == 0 && threadIdx.x == 0) p.totals[number * p.H + h] = total;
+  }
 }
 
 /// A thread block per (segment, head, 16 columns of V); warp w computes the channels 16 w … of each span's state.
-template <int KP>
+template <int KP, bool channels>
 __global__ void __launch_bounds__(KP / 16 * lanes, KP <= 128 ? 1 : 2) combine_kernel(Problem p) {
   constexpr int keys = KP / 16;
   constexpr bool ahead = KP <= 128;  // there are registers for a transition, and for the next one; else two blocks read side by side
@@ -93,7 +114,8 @@ __global__ void __launch_bounds__(KP / 16 * lanes, KP <= 128 ? 1 : 2) combine_ke
     for (int key = 0; ahead && key < keys; ++key) M[key] = next[key];
     if (ahead && j + 2 < spans) load(next, first + j + 1);
     const float4 local[2] = {place(first + j + 1, 0), place(first + j + 1, 1)};
-    const float total = p.totals[(first + j) * p.H + h];
+    const float* const totals = p.totals + ((first + j) * p.H + h) * (channels ? KP : 1);
+    const float total = channels ? 0 : *totals;
     state[j % 2][warp()][lane()] = as_a(S);
     __syncthreads();
     // S_{j+1} = M_j S_j + S_local,j
@@ -103,7 +125,10 @@ __global__ void __launch_bounds__(KP / 16 * lanes, KP <= 128 ? 1 : 2) combine_ke
     for (int half = 0; half < 2; ++half) {
       const float y[4] = {local[half].x, local[half].y, local[half].z, local[half].w};
       float(&x)[4] = S.half[half];
-      for (int e = 0; e < 4; ++e) x[e] = fmaf(total, x[e], y[e]) + (parts[0].half[half][e] + parts[1].half[half][e]);
+      for (int e = 0; e < 4; ++e) {
+        const float decay = channels ? totals[16 * warp() + 8 * half + t() + e % 2] : total;
+        x[e] = fmaf(decay, x[e], y[e]) + (parts[0].half[half][e] + parts[1].half[half][e]);
+      }
       place(first + j + 1, half) = {x[0], x[1], x[2], x[3]};
     }
   }
@@ -143,72 +168,15 @@ __device__ void make_scores(uint4* scores, const Stage& stage) {
   }
 }
 
-/// oᵀ [16, 64] += what gathered items add to the n rows from `row` on, choice after choice; `column` is the first of the 16.
-__device__ void add_gathered(const Problem& p, Block (&o)[row_blocks], std::int64_t row, int n, std::int64_t h, std::int64_t column) {
-  const OutputRows& from = p.operands[1].o;
-  const auto columns = static_cast<int>(p.V - column), choices = static_cast<int>(p.choices);
-  const std::int64_t first = row * p.choices * from.stride + h * p.V + column;
-  for (int choice = 0; choice < p.readers; ++choice) {
-    const auto number_of = [&](int r, int c) { return first + std::int64_t{r * choices + choice} * from.stride + c; };
-#pragma unroll
-    for (int block = 0; block < row_blocks; ++block) {
-      if (!from.bf16) {
-        o[block].each([&](int c, int r, float& x) {
-          if (16 * block + r < n && c < columns) x += static_cast<const float*>(from.data)[number_of(16 * block + r, c)];
-        });
-        continue;
-      }
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int r = 16 * block + i / 2 * 8 + g(), c = i % 2 * 8 + t();
-        const bool there = r < n && c < columns;  // widths are even
-        const unsigned pair = there ? *reinterpret_cast<const unsigned*>(static_cast<const Bf16*>(from.data) + number_of(r, c)) : 0;
-        const unsigned added = transposed(pair);  // two neighbouring rows of a column
-        float(&half)[4] = o[block].half[i / 2];
-        half[2 * (i % 2)] += first_of(added), half[2 * (i % 2) + 1] += second_of(added);
-      }
-    }
-  }
-}
-
-/// oᵀ [16, 64] of n rows, which go to row_of(0) … from `row` on, to none where that is −1; `column` is the first of the 16.
-template <class RowOf>
-__device__ void write_o(const OutputRows& to, Block (&o)[row_blocks], std::int64_t row, int n, std::int64_t h, std::int64_t V,
-                        std::int64_t column, const RowOf& row_of) {
-  const auto columns = static_cast<int>(V - column);
-  const std::int64_t first = row * to.stride + h * V + column;
-#pragma unroll
-  for (int block = 0; block < row_blocks; ++block) {
-    if (!to.bf16) {
-      float* begin = static_cast<float*>(to.data) + first;
-      o[block].each([&](int c, int r, float x) {
-        const int o_row = 16 * block + r < n ? row_of(16 * block + r) : -1;
-        if (o_row >= 0 && c < columns) begin[o_row * to.stride + c] = x;
-      });
-      continue;
-    }
-    const uint4 rows = as_b(o[block]);  // two neighbouring columns of a row
-    const unsigned pairs[4] = {rows.x, rows.y, rows.z, rows.w};
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int r = 16 * block + i / 2 * 8 + g(), c = i % 2 * 8 + t(), o_row = r < n ? row_of(r) : -1;
-      if (o_row < 0) continue;
-      Bf16* const pair = static_cast<Bf16*>(to.data) + first + o_row * to.stride + c;
-      if (to.by_twos) {
-        if (c < columns) *reinterpret_cast<unsigned*>(pair) = pairs[i];
-      } else {
-        if (c < columns) pair[0] = __float2bfloat16(first_of(pairs[i]));
-        if (c + 1 < columns) pair[1] = __float2bfloat16(second_of(pairs[i]));
-      }
-    }
-  }
-}
+/// Vectors of the scores that read makes itself.
+template <Form form>
+constexpr int made_scores = form == Form::channels ? 0 : lower_blocks* lanes;
 
 /// A thread block per (span from p.first_span on, head, blocks of 16 columns of V, one a warp).
-template <int KP, bool factors>
+template <int KP, Form form>
 __global__ void __launch_bounds__(most_warps* lanes, 1) read_kernel(const __grid_constant__ Problem p) {
+  constexpr bool factors = form == Form::factors, channels = form == Form::channels;
   extern __shared__ __align__(16) uint4 memory[];
-  uint4* scores = memory;
   const std::int64_t warps = blockDim.x / lanes, groups = (p.value_blocks + warps - 1) / warps;
   const std::int64_t first = blockIdx.x % groups * warps, h = blockIdx.x / groups % p.H, block = first + warp();
   const Piece span = piece_of(p.segments, p.first_span + blockIdx.x / groups / p.H, p.span);
@@ -216,7 +184,7 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) read_kernel(const __grid
   const std::int64_t slot = p.segments.slot_of(span.segment);
   const bool active = block < p.value_blocks;
 
-  const ChunkPipeline<KP, most_warps, true, factors> pipeline(p, memory + lower_blocks * lanes, span, h, first);
+  const ChunkPipeline<KP, most_warps, true, form> pipeline(p, memory + made_scores<form>, span, h, first);
   pipeline.prologue();
   Columns<KP> columns[1], &S = columns[0];
   if (active && span.count > 1) {
@@ -227,7 +195,12 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) read_kernel(const __grid
 
   for (int c = 0; c < pipeline.count; ++c) {
     const auto& stage = pipeline.acquire(c);
-    make_scores<KP>(scores, stage);
+    const uint4* scores = memory;
+    if constexpr (channels) {
+      scores = stage.chunk.scores;
+    } else {
+      make_scores<KP>(memory, stage);
+    }
     Block prediction[row_blocks], o[row_blocks];
 #pragma unroll
     for (int key = 0; key < KP / 16; ++key) {
@@ -239,11 +212,11 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) read_kernel(const __grid
       }
     }
     uint4 u[row_blocks], at_end[1][row_blocks];
-    solve<row_blocks, factors>(prediction, stage, warp(), &u, at_end[0]);
+    solve<row_blocks, form>(prediction, stage, warp(), &u, at_end[0]);
     advance(columns, at_end, stage);
-    __syncthreads();  // the scores are complete
+    if constexpr (!channels) __syncthreads();  // the scores are complete
     // o = scale diag(f^q) (diag(e^b) Q S₀ + tril(Q Kᵀ ⊙ Γ) diag(f^k) u)
-    scale_columns(o, stage.chunk.from_start);
+    if constexpr (!channels) scale_columns(o, stage.chunk.from_start);
 #pragma unroll
     for (int j = 0; j < row_blocks; ++j) {
 #pragma unroll
@@ -282,7 +255,8 @@ struct Plan {
   std::int64_t H, K, V, own_segments, segments, own_rows, rows, KP, value_blocks, span;
   std::int64_t key_width, value_width;  // of rounded copies
   bool spans;                           // some segment may have several
-  bool copied, tiles;                   // tiles: for wgmma
+  bool channels;                        // decay each by itself
+  bool copied, copied_v, tiles;         // copied: q and k; tiles: for wgmma
 
   Plan(const GatedDeltaRule& op, std::int64_t segments_, std::int64_t longest, const GatheredSegments& gathered)
       : H(op.initial_state.shape[1]),
@@ -298,7 +272,9 @@ struct Plan {
         value_blocks((V + 15) / 16),
         key_width(rounded_up<std::int64_t>(K, 8)),
         value_width(rounded_up<std::int64_t>(V, 8)),
-        copied(!fits(op.q) || !fits(op.k) || !fits(op.v)),
+        channels(op.log_decay.shape.rank() == 3),
+        copied(channels || !fits(op.q) || !fits(op.k) || !fits(op.v)),
+        copied_v(channels ? !fits(op.v) : copied),
         tiles(!gathered.items && !copied && hopper_supported(op)) {
     constexpr std::int64_t alone = 3 * chunk_rows;  // rows that are not worth several spans
     const std::int64_t groups_of_all = H * groups(value_blocks, std::min<std::int64_t>(value_blocks, most_warps));
@@ -317,14 +293,18 @@ struct Plan {
 
   // Sizes in 16-byte vectors.
   std::int64_t chunk_pieces() const {
-    return chunk_count() * H * static_cast<std::int64_t>((tiles ? sizeof(TileChunk) : sizeof(Chunk)) / sizeof(uint4));
+    const std::int64_t of_channels = 2 * lower_blocks * lanes + KP / 4;  // ChannelChunk
+    const std::size_t bytes = tiles ? sizeof(TileChunk) : sizeof(Chunk);
+    return chunk_count() * H * (channels ? of_channels : static_cast<std::int64_t>(bytes / sizeof(uint4)));
   }
-  std::int64_t copy_pieces(std::int64_t width) const { return copied ? chunk_count() * chunk_rows * H * width / 8 : 0; }
+  std::int64_t copy_pieces(std::int64_t width) const { return chunk_count() * chunk_rows * H * width / 8; }
   std::int64_t state_pieces() const { return spans ? span_count() * H * value_blocks * (KP / 8) * lanes : 0; }
   std::int64_t transition_pieces() const { return spans ? span_count() * H * (KP / 16) * (KP / 16) * lanes : 0; }
-  std::int64_t total_pieces() const { return spans ? rounded_up<std::int64_t>(span_count() * H, 4) / 4 : 0; }
+  std::int64_t total_pieces() const { return spans ? rounded_up<std::int64_t>(span_count() * H * (channels ? KP : 1), 4) / 4 : 0; }
   std::int64_t pieces() const {
-    return chunk_pieces() + 2 * copy_pieces(key_width) + copy_pieces(value_width) + state_pieces() + transition_pieces() + total_pieces();
+    const std::int64_t copies_of_keys = copied ? (channels ? 3 : 2) * copy_pieces(key_width) : 0;
+    return chunk_pieces() + copies_of_keys + (copied_v ? copy_pieces(value_width) : 0) + state_pieces() + transition_pieces() +
+           total_pieces();
   }
 };
 
@@ -332,19 +312,21 @@ Problem problem(const Plan& plan, const GatedDeltaRule& op, bool unit, const Dev
                 void* scratch) {
   auto* free = static_cast<uint4*>(scratch);
   const auto take = [&](std::int64_t pieces) { return std::exchange(free, free + pieces); };
-  const auto rows = [&](ConstTensor x, std::int64_t width) -> Bf16Rows {
+  const auto rows = [&](ConstTensor x, bool copied, std::int64_t width) -> Bf16Rows {
     if (!x) return {};
-    if (!plan.copied) return {static_cast<Bf16*>(const_cast<void*>(x.data)), x.stride, x.shape[1], x.shape[2]};
+    if (!copied) return {static_cast<Bf16*>(const_cast<void*>(x.data)), x.stride, x.shape[1], x.shape[2]};
     return {reinterpret_cast<Bf16*>(take(plan.copy_pieces(width))), plan.H * width, plan.H, width};
   };
   Problem p{};
   p.given_q = raw_operand(op.q), p.given_k = raw_operand(op.k), p.given_v = raw_operand(op.v);
   const auto operands = [&](const auto& x) -> DeltaOperands {
-    return {rows(x.q, plan.key_width), rows(x.k, plan.key_width), f32_rows(x.log_decay), f32_rows(x.beta), output_rows(x.o)};
+    return {rows(x.q, plan.copied, plan.key_width), rows(x.k, plan.copied, plan.key_width), f32_rows(x.log_decay), f32_rows(x.beta),
+            output_rows(x.o)};
   };
   p.operands = {operands(op), operands(gathered)};
-  p.v = rows(op.v, plan.value_width);
-  p.copied = plan.copied;
+  p.v = rows(op.v, plan.copied_v, plan.value_width);
+  if (plan.channels) p.k_at_end = rows(op.k, true, plan.key_width);
+  p.copied = plan.copied, p.copied_v = plan.copied_v;
   p.initial = f32(op.initial_state), p.final = f32(op.final_state);
   p.items = gathered.items, p.unit = unit || gathered.items;
   p.own_rows = plan.own_rows, p.own_segments = plan.own_segments;
@@ -369,10 +351,10 @@ Problem problem(const Plan& plan, const GatedDeltaRule& op, bool unit, const Dev
 /// Two stages where the device has room for them and `rest`.
 int stages(std::size_t size, std::size_t rest) { return 2 * size + rest <= most_shared_bytes() ? 2 : 1; }
 
-template <int KP>
+template <int KP, bool channels = false>
 void combine(const Plan& plan, const Problem& p, cudaStream_t stream) {
-  launch_overlapped("gated_delta_rule: combine", combine_kernel<KP>, static_cast<unsigned>(plan.segments * plan.H * plan.value_blocks),
-                    KP / 16 * lanes, 0, stream, p);
+  launch_overlapped("gated_delta_rule: combine", combine_kernel<KP, channels>,
+                    static_cast<unsigned>(plan.segments * plan.H * plan.value_blocks), KP / 16 * lanes, 0, stream, p);
 }
 
 /// With wgmma.
@@ -386,10 +368,11 @@ void launch_tiles(const Plan& plan, const Problem& p, const InputNorm& readout, 
   read_hopper<KP>(p, plan.span_count(), readout, stream);
 }
 
-template <int KP, bool factors>
+template <int KP, Form form>
 void launch_chunks(const Plan& plan, Problem p, bool bf16, cudaStream_t stream) {
-  prepare(p, bf16, plan.chunk_count(), stream);
-  constexpr std::size_t of_items = factors ? sizeof(ItemRows) : 0;
+  constexpr bool channels = form == Form::channels;
+  (channels ? prepare_channels : prepare)(p, bf16, plan.chunk_count(), stream);
+  constexpr std::size_t of_items = form == Form::factors ? sizeof(ItemRows) : 0;
   const auto run = [&](const char* name, void (*kernel)(Problem), std::int64_t parts, std::int64_t first_span, std::int64_t end,
                        std::size_t stage, std::size_t rest) {
     const std::int64_t warps = std::min<std::int64_t>(parts, most_warps);
@@ -401,13 +384,13 @@ void launch_chunks(const Plan& plan, Problem p, bool bf16, cudaStream_t stream) 
   };
   if (plan.spans) {
     constexpr int own = carry_blocks<KP>;
-    run("gated_delta_rule: carry", carry_kernel<KP, factors>, Plan::groups(plan.value_blocks + KP / 16, own), 0, plan.span_count(),
-        sizeof(Stage<KP, most_warps * own>), of_items);
-    combine<KP>(plan, p, stream);
+    run("gated_delta_rule: carry", carry_kernel<KP, form>, Plan::groups(plan.value_blocks + KP / 16, own), 0, plan.span_count(),
+        sizeof(Stage<KP, most_warps * own, form>), of_items);
+    combine<KP, channels>(plan, p, stream);
   }
   const auto read = [&](std::int64_t first, std::int64_t end) {
-    run("gated_delta_rule: read", read_kernel<KP, factors>, plan.value_blocks, first, end, sizeof(Stage<KP, most_warps>),
-        of_items + lower_blocks * lanes * sizeof(uint4));
+    run("gated_delta_rule: read", read_kernel<KP, form>, plan.value_blocks, first, end, sizeof(Stage<KP, most_warps, form>),
+        of_items + made_scores<form> * sizeof(uint4));
   };
   // Gathered rows first: what they contribute to o is added where the own rows write it.
   read(plan.own_span_count(), plan.span_count());
@@ -420,14 +403,15 @@ void launch_chunks(const Plan& plan, Problem p, bool bf16, cudaStream_t stream) 
 bool gated_delta_rule_chunks_supported(const GatedDeltaRule& op) {
   constexpr std::int64_t most_channels = 256;
   const auto known = [](DType dtype) { return dtype == DType::f32 || dtype == DType::bf16; };
-  return op.log_decay.shape.rank() < 3 && op.initial_state.shape[2] <= most_channels && known(op.q.dtype) && known(op.o.dtype) &&
-         op.k.dtype == op.q.dtype && op.v.dtype == op.q.dtype;
+  return op.initial_state.shape[2] <= most_channels && known(op.q.dtype) && known(op.o.dtype) && op.k.dtype == op.q.dtype &&
+         op.v.dtype == op.q.dtype;
 }
 
 bool gated_delta_rule_gathers(ConstTensor x) { return delta::fits(x); }
 
 bool gated_delta_rule_normalises(const GatedDeltaRule& op) {
-  return gated_delta_rule_chunks_supported(op) && delta::fits(op.q) && delta::fits(op.k) && delta::fits(op.v);
+  return op.log_decay.shape.rank() < 3 && gated_delta_rule_chunks_supported(op) && delta::fits(op.q) && delta::fits(op.k) &&
+         delta::fits(op.v);
 }
 bool gated_delta_rule_reads_out(const GatedDeltaRule& op, const InputNorm& readout, std::int64_t longest) {
   if (!gated_delta_rule_normalises(op)) return false;
@@ -450,7 +434,9 @@ void gated_delta_rule_chunks(const GatedDeltaRule& op, const DeviceSegments& seg
     if constexpr (KP > 64) {
       if (plan.tiles) return delta::launch_tiles<KP>(plan, p, readout, stream);
     }
-    p.unit ? delta::launch_chunks<KP, true>(plan, p, bf16, stream) : delta::launch_chunks<KP, false>(plan, p, bf16, stream);
+    if (plan.channels) return delta::launch_chunks<KP, delta::Form::channels>(plan, p, bf16, stream);
+    p.unit ? delta::launch_chunks<KP, delta::Form::factors>(plan, p, bf16, stream)
+           : delta::launch_chunks<KP, delta::Form::heads>(plan, p, bf16, stream);
   };
   if (plan.KP == 64) return start(std::integral_constant<int, 64>());
   if (plan.KP == 128) return start(std::integral_constant<int, 128>());

@@ -198,12 +198,12 @@ std::size_t decayed_outer_product_hopper_scratch(const DecayedOuterProduct& op, 
 void decayed_outer_product_hopper(const DecayedOuterProduct& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream,
                                   const GatheredSegments& gathered = {}, const Projection* gate = nullptr);
 
-// gated_delta_rule_chunks.cu: q, k and v of one type, float32 or bf16, o of either; at most 256 channels of k,
-// which decay together
+// gated_delta_rule_chunks.cu: q, k and v of one type, float32 or bf16, o of either; at most 256 channels of k, which decay together or each
+// by itself
 bool gated_delta_rule_chunks_supported(const GatedDeltaRule& op);
 /// Whether rows of x are bf16 in 16-byte vectors, as gathered segments require.
 bool gated_delta_rule_gathers(ConstTensor x);
-/// Whether it can normalise q and k to length 1 itself.
+/// Whether it can normalise q and k to length 1 itself; not where channels decay each by itself.
 bool gated_delta_rule_normalises(const GatedDeltaRule& op);
 /// Whether it can, and can also apply this norm and gate to o, and that is faster; for segments of at most `longest` rows.
 bool gated_delta_rule_reads_out(const GatedDeltaRule& op, const InputNorm& readout, std::int64_t longest);

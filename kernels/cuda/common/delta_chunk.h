@@ -7,8 +7,11 @@
 // (sparse_state.h) have factors likewise, a gate and the L2 norm; their segments come after those of the operation's own rows, and their
 // items read rows at arbitrary positions.
 //
+// Where each channel decays by itself (KDA, spec §17.3), b_i is a row: e^b and e^{b_C − b} are factors of the numbers of K and Q, which
+// prepare leaves as rows of their own, and the scores come with T.
+//
 // Four kernels; a span is a run of chunks:
-//  prepare: T of all chunks at once (gated_delta_rule_prepare.cu)
+//  prepare: T of all chunks at once (gated_delta_rule_prepare.cu, gated_delta_rule_prepare_channels.cu)
 //  carry:   each span but a segment's last: its state S_local from zero, and its transition M, the state from I with V = 0
 //  combine: the state each span begins with, in order: S_{j+1} = M_j S_j + S_local,j
 //  read:    o of each span from the state it begins with, and the last state
@@ -16,6 +19,7 @@
 #pragma once
 
 #include <array>
+#include <type_traits>
 
 #include "kernels/cuda/common/chunk.h"
 #include "kernels/cuda/common/recurrence.h"
@@ -26,6 +30,9 @@ constexpr int lanes = 32;
 constexpr int row_blocks = chunk_rows / 16;                      // of a chunk
 constexpr int lower_blocks = row_blocks * (row_blocks + 1) / 2;  // of a lower triangular matrix [64, 64], those of row block i from …
 __device__ constexpr int first_block(int i) { return i * (i + 1) / 2; }
+
+/// Decays are those of a head; the same, and rows have factors f; those of a head's channels.
+enum class Form { heads, factors, channels };
 
 /// q, k or v as given, in float32 or bf16.
 struct RawOperand {
@@ -50,6 +57,16 @@ struct alignas(16) Chunk {
   float total;                                                       // e^{b_C}
 };
 
+/// The same where channels decay by themselves.
+template <int KP>
+struct alignas(16) ChannelChunk {
+  uint4 T[lower_blocks * lanes];
+  float total[KP];                     // e^{b_C}
+  uint4 scores[lower_blocks * lanes];  // tril(Q Kᵀ ⊙ Γ), B of its transpose
+};
+template <int KP, Form form>
+using ChunkOf = std::conditional_t<form == Form::channels, ChannelChunk<KP>, Chunk>;
+
 /// The same for wgmma, laid out as in shared memory.
 struct alignas(1024) TileChunk {
   Tile T, scores;                                 // [i, j]; scale diag(f^q) tril(Q Kᵀ ⊙ Γ) diag(f^k)
@@ -73,9 +90,10 @@ struct ItemRow {
 struct Problem {
   RawOperand given_q, given_k, given_v;
   std::array<DeltaOperands, 2>
-      operands;  // of own rows, of gathered ones; q and k as given or, if `copied`, rounded by prepare: rows 64 n … of chunk n
-  Bf16Rows v;    // likewise
-  bool copied;
+      operands;       // of own rows, of gathered ones; q and k as given or, if `copied`, rounded by prepare: rows 64 n … of chunk n
+  Bf16Rows v;         // likewise, if `copied_v`
+  Bf16Rows k_at_end;  // e^{b_C − b} k; where channels decay, q and k are e^b q and e^b k
+  bool copied, copied_v;
   Rows<const float> initial;  // [slots, H, K, V]
   Rows<float> final;          // [slots, H, K, V]
   const SparseItem* items;    // null: nothing is gathered
@@ -88,16 +106,17 @@ struct Problem {
   std::int64_t span;        // rows
   std::int64_t first_span;  // of a launch
   int stages;               // of ChunkPipeline
-  Chunk* chunks;            // [chunks, H]
+  Chunk* chunks;            // [chunks, H], or ChannelChunk
   TileChunk* tiles;         // [chunks, H]; one of both is null
   float4* states;           // [spans, H, value_blocks, channel blocks, 2, lanes]: 16 columns of a state (Columns)
-  uint4* transitions;       // [spans, H, channel blocks, channel blocks, lanes]: B of (M − e^{Σ b_C} I)ᵀ
-  float* totals;            // [spans, H]: e^{Σ b_C}
+  uint4* transitions;       // [spans, H, channel blocks, channel blocks, lanes]: B of (M − diag(e^{Σ b_C}))ᵀ
+  float* totals;            // [spans, H], where channels decay [spans, H, KP]: e^{Σ b_C}
 
   __device__ bool gathers(const Piece& piece) const { return items && piece.segment >= own_segments; }
 };
 
 void prepare(const Problem& p, bool bf16, std::int64_t chunks, cudaStream_t stream);
+void prepare_channels(const Problem& p, bool bf16, std::int64_t chunks, cudaStream_t stream);
 
 // hopper/gated_delta_rule.cu: carry and read of heads of 65 to 256 channels, bf16 in 16-byte vectors, on a device of compute capability
 // 9.0; KP: 128 or 256
