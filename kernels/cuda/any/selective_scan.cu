@@ -48,7 +48,7 @@ enum class Phase { whole, from_zero, read };
 template <int Lanes, int States>
 struct ScanTile {
   static constexpr int channels = recurrence_threads / Lanes, states = Lanes * States;
-  static constexpr int batch = states > 64 ? 8 : 16;                                             // rows that are fetched at a time
+  static constexpr int batch = states > 64 || Lanes == 1 ? 8 : 16;                               // rows that are fetched at a time
   static constexpr int held = (batch * channels + recurrence_threads - 1) / recurrence_threads;  // numbers of x that a thread fetches
   static constexpr int row_size = 2 * channels + 2 * states;
 
@@ -80,8 +80,10 @@ struct ScanTile {
   }
 };
 
+constexpr int blocks_of_processor = 6;  // of a scan: what the registers of 16 states allow
+
 template <int Lanes, int States, Phase phase>
-__global__ void __launch_bounds__(recurrence_threads) scan_kernel(ScanProblem p) {
+__global__ void __launch_bounds__(recurrence_threads, blocks_of_processor) scan_kernel(ScanProblem p) {
   using Tile = ScanTile<Lanes, States>;
   using Batch = typename Tile::Batch;
   __shared__ __align__(16) float shared[2][Tile::batch * Tile::row_size];
@@ -119,13 +121,18 @@ __global__ void __launch_bounds__(recurrence_threads) scan_kernel(ScanProblem p)
       Tile::fetch_batch(next, p, first_row + row + n, static_cast<int>(min(rest, std::int64_t{Tile::batch})), h, first_channel, x);
     for (int t = 0; t < n; ++t) {
       const float dt = batch.dt[t * Tile::channels + own], u = dt * batch.x[t * Tile::channels + own];
-      const float *B = batch.B + t * Tile::states + lane * States, *C = batch.C + t * Tile::states + lane * States;
+      const Four *B = reinterpret_cast<const Four*>(batch.B + t * Tile::states) + lane * (States / 4),
+                 *C = reinterpret_cast<const Four*>(batch.C + t * Tile::states) + lane * (States / 4);
       float y = 0;
 #pragma unroll
-      for (int i = 0; i < States; ++i) {
-        // S_n = e^{Δ A_n} S_n + B_n Δ x,  o = o + C_n S_n
-        S[i] = fmaf(B[i], u, exp2_of(dt * A[i]) * S[i]);
-        if constexpr (phase != Phase::from_zero) y = fmaf(C[i], S[i], y);
+      for (int i = 0; i < States; i += 4) {
+        const Four B_i = B[i / 4], C_i = C[i / 4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          // S_n = e^{Δ A_n} S_n + B_n Δ x,  o = o + C_n S_n
+          S[i + j] = fmaf(B_i.x[j], u, exp2_of(dt * A[i + j]) * S[i + j]);
+          if constexpr (phase != Phase::from_zero) y = fmaf(C_i.x[j], S[i + j], y);
+        }
       }
       if constexpr (phase == Phase::from_zero) {
         steps += dt;
@@ -215,12 +222,12 @@ ScanProblem scan_problem(const SelectiveScan& op, const DeviceSegments& segments
           f32(op.final_state), state[1],      state[2],        state[3],       log2_e * op.decay_factor, segments};
 }
 
-/// Lanes of a channel: few where that is enough, for they read the same x and Δ.
-int lanes_for(std::int64_t N) { return N <= 64 ? 4 : 16; }
+/// Lanes of a channel: few where that is enough, for they read the same x and Δ and have to sum o.
+int lanes_for(std::int64_t N) { return N <= 16 ? 1 : N <= 32 ? 2 : N <= 64 ? 4 : 16; }
 
 /// Chunks of every segment: enough to fill the device, and only where that outweighs a second scan.
 std::int64_t chunks_for(const SelectiveScan& op, const DeviceSegments& segments) {
-  constexpr std::int64_t blocks_of_processor = 8, least_rows = 64, worth_a_second_scan = 3;
+  constexpr std::int64_t least_rows = 64, worth_a_second_scan = 3;
   const Shape& state = op.initial_state.shape;
   const std::int64_t channels = recurrence_threads / lanes_for(state[2]);
   const std::int64_t blocks = segments.count * state[1] * ((state[3] + channels - 1) / channels);
@@ -273,9 +280,9 @@ void selective_scan(const SelectiveScan& op, const DeviceSegments& segments, voi
     p.states = static_cast<float*>(scratch);
     p.steps = p.states + segments.count * p.chunks * p.H * p.N * p.P;
   }
-  if (p.N <= 8) return launch_scan<4, 2>(p, stream);
-  if (p.N <= 16) return launch_scan<4, 4>(p, stream);
-  if (p.N <= 32) return launch_scan<4, 8>(p, stream);
+  if (p.N <= 8) return launch_scan<1, 8>(p, stream);
+  if (p.N <= 16) return launch_scan<1, 16>(p, stream);
+  if (p.N <= 32) return launch_scan<2, 16>(p, stream);
   if (p.N <= 64) return launch_scan<4, 16>(p, stream);
   if (p.N <= 256) return launch_scan<16, 16>(p, stream);
   throw std::invalid_argument("selective_scan: B: found " + std::to_string(p.N) + " states a channel, a GPU takes at most 256");
