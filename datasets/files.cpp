@@ -1,8 +1,13 @@
 #include "datasets/files.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -18,6 +23,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 constexpr std::size_t max_bytes = 64 << 20;
 constexpr int max_nesting = 16;
+constexpr std::chrono::seconds longest_wait{10};  // for somebody who writes into a named pipe
 
 bool is_utf8(const std::string& text) {
   try {
@@ -40,8 +46,44 @@ std::string read_to_end(const fs::path& path, std::istream& in) {
   return bytes;
 }
 
+/// An open file, closed at the end.
+struct OpenFile {
+  explicit OpenFile(int opened) : descriptor(opened) {}
+  ~OpenFile() {
+    if (descriptor >= 0) ::close(descriptor);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  const int descriptor;
+};
+
+/// A named pipe, until whoever writes into it closes it. Throws where nobody opens it to write.
+std::string read_pipe(const fs::path& path) {
+  const OpenFile pipe(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (pipe.descriptor < 0) refuse(path, "cannot be opened: " + std::generic_category().message(errno));
+  const auto deadline = std::chrono::steady_clock::now() + longest_wait;
+  std::string bytes;
+  std::array<char, 1 << 16> piece{};
+  for (bool has_writer = false;;) {
+    const ssize_t count = ::read(pipe.descriptor, piece.data(), piece.size());
+    if (count > 0) bytes.append(piece.data(), static_cast<std::size_t>(count));
+    if (bytes.size() > max_bytes) refuse(path, "has more than " + std::to_string(max_bytes) + " bytes");
+    has_writer = has_writer || count > 0 || (count < 0 && errno == EAGAIN);
+    if (count > 0 || (count < 0 && errno == EINTR)) continue;
+    if (count < 0 && errno != EAGAIN) refuse(path, "cannot be read: " + std::generic_category().message(errno));
+    pollfd state{pipe.descriptor, POLLIN, 0};
+    const bool has_ended = ::poll(&state, 1, 0) > 0 && (state.revents & POLLIN) == 0;  // a writer came and went
+    if (count == 0 && (has_writer || has_ended)) return bytes;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+    if (!has_writer && left <= 0)
+      refuse(path, "is a named pipe that nobody writes to: waited for " + std::to_string(longest_wait.count()) + " s");
+    ::poll(&state, 1, has_writer ? -1 : static_cast<int>(left));
+  }
+}
+
 std::string read_to_end(const fs::path& path) {
   if (path == "-") return read_to_end(path, std::cin);
+  if (std::error_code ignored; fs::is_fifo(path, ignored)) return read_pipe(path);
   std::ifstream file(path, std::ios::binary);
   if (!file) refuse(path, "cannot be opened: " + std::generic_category().message(errno));
   return read_to_end(path, file);

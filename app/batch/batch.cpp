@@ -95,8 +95,10 @@ BatchResult run_batch(const std::vector<BatchJob>& jobs, const std::string& prog
     for (std::size_t job = next++; job < jobs.size() && going; job = next++) {
       if (!replace && fs::exists(jobs[job].output))
         ++there;
+      else if (const auto failed = run_job(jobs[job], program, options, replace); failed && !replace && fs::exists(jobs[job].output))
+        ++there;  // another batch has made it meanwhile
       else
-        why[job] = run_job(jobs[job], program, options, replace);
+        why[job] = failed;
       if (!progress(++done)) going = false;
     }
   };

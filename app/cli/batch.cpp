@@ -8,6 +8,7 @@
 #include "app/common/console.h"
 #include "app/common/interruption.h"
 #include "app/figure/fonts_alone.h"
+#include "datasets/files.h"
 #include "engine/checkpoint/printable.h"
 #include "engine/error.h"
 
@@ -20,7 +21,7 @@ constexpr std::size_t most_bytes = 16 << 20;
 
 int batch_command(const BatchArguments& arguments) {
   const std::filesystem::path file = arguments.file;
-  const Batch batch = parse_batch(read_file(file, most_bytes), file.string());
+  const Batch batch = parse_batch(is_stream(file) ? read_text(file) : read_file(file, most_bytes), file.string());
   const std::vector<BatchJob> jobs = jobs_of(batch, file.parent_path());
   const std::filesystem::path folder = file.parent_path() / batch.output;
   std::error_code error;

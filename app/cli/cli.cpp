@@ -4,16 +4,20 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <sstream>
+#include <system_error>
 
 #include "app/cli/commands.h"
 #include "app/cli/manual.h"
 #include "app/cli/setup.h"
 #include "app/cli/words.h"
 #include "app/common/interruption.h"
+#include "app/common/process.h"
 #include "app/common/running.h"
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/printable.h"
@@ -51,6 +55,17 @@ void refuse_empty_values(const CLI::App& app) {
     if (!may_be_empty && std::ranges::count(option->results(), "") > 0) throw CLI::ValidationError(option->get_name(), "is empty");
   }
   for (const CLI::App* command : app.get_subcommands()) refuse_empty_values(*command);
+}
+
+/// NaN is in no range and outside of none.
+void refuse_numbers_that_are_none(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_type_name().find("FLOAT") == std::string::npos) continue;
+    for (const std::string& text : option->results()) {
+      if (!std::isfinite(std::strtod(text.c_str(), nullptr))) throw CLI::ValidationError(option->get_name(), text + " is no number here");
+    }
+  }
+  for (const CLI::App* command : app.get_subcommands()) refuse_numbers_that_are_none(*command);
 }
 
 /// What the words after the name of each command say.
@@ -107,6 +122,13 @@ std::vector<DeviceChoice*> devices_of(Arguments& all) {
           &all.film.figure.device, &all.page.figure.device, &all.batch.device,   &all.window.device};
 }
 
+/// As the standard library says it, and oneTBB.
+bool is_lack_of_threads(const std::exception& error) {
+  const auto* system = dynamic_cast<const std::system_error*>(&error);
+  return (system && system->code() == std::errc::resource_unavailable_try_again) ||
+         std::string_view(error.what()).starts_with("pthread_create has failed");
+}
+
 /// The command that was asked for, or the window. Returns its exit status.
 int run_chosen(const CLI::App& app, Arguments& all, int argc, char** argv) {
   if (app.got_subcommand("run")) return run_command(all.run);
@@ -150,6 +172,7 @@ int run_command_line(int argc, char** argv) {
     std::ranges::reverse(words);  // as the parser takes them
     app.parse(std::move(words));
     refuse_empty_values(app);
+    refuse_numbers_that_are_none(app);
     if (!app.get_subcommands().empty() && all.window.device.name != "cpu")
       throw CLI::ValidationError("--device", "belongs after the command");
   } catch (const CLI::ParseError& error) {
@@ -180,6 +203,7 @@ int run_command_line(int argc, char** argv) {
   } catch (const std::filesystem::filesystem_error& error) {
     std::cerr << "statescope: " << one_line(error.path1().string() + ": " + error.code().message(), kMessage) << '\n';
   } catch (const std::exception& error) {
+    if (is_lack_of_threads(error)) end_for_lack_of_threads();
     std::cerr << "statescope: " << one_line(error.what(), kMessage) << '\n';
   }
   return Interruption::status();

@@ -191,9 +191,11 @@ struct FigureArguments {
   FigurePanel panel;
   FigureSpec style;
   std::string output, data, caption;
+  std::string format;   // "pdf", "svg", "png", "eps"; empty: by the output's name
   std::string preview;  // "protan", "deutan", "tritan", "grey"; empty: none
   std::string command;  // the line itself, without where its outputs go
   DeviceChoice device;
+  std::int64_t memory = 0;  // MB of each recording; 0: a quarter of what is free
   bool force = false;
 
   /// Beside the output: "fig.protan.png".

@@ -8,6 +8,7 @@
 
 #include "app/cli/commands.h"
 #include "app/common/console.h"
+#include "app/common/running.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/printable.h"
@@ -31,7 +32,7 @@ void check_target(const std::filesystem::path& path) {
 int convert_command(const ConvertArguments& arguments) {
   check_target(arguments.to);
   const auto checkpoint = open_checkpoint(arguments.from);
-  print_notes(checkpoint->notes);
+  const std::shared_ptr<const Model> could_be_read = load_model(checkpoint, {});  // throws Error where it could not
   const DType dtype = arguments.dtype == "f16" ? DType::f16 : arguments.dtype == "bf16" ? DType::bf16 : DType::f32;
   {
     ProgressBar bar(fmt::format("writing {}", arguments.to));

@@ -56,7 +56,7 @@ void write_stdout(const std::string& line) {
 
 void write_file(const DatasetArguments& arguments, const TaskOptions& options, const Task& task) {
   Draft draft(arguments.output, arguments.force);
-  OutputFile file(draft.path());
+  OutputFile file(draft);
   write_lines(arguments, options, task, [&](const std::string& line) { file.write(line); });
   file.finish();
   draft.publish();

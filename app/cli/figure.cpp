@@ -6,6 +6,7 @@
 #include "app/assets.h"
 #include "app/cli/commands.h"
 #include "app/common/console.h"
+#include "app/common/recording.h"
 #include "app/figure/data.h"
 #include "app/figure/figure.h"
 #include "app/figure/fonts_alone.h"
@@ -34,10 +35,24 @@ std::optional<FigureEyes> eyes_called(const std::string& name) {
   return found == all.end() ? std::nullopt : std::optional(found->second);
 }
 
+/// Of the output's name, or the one that is asked for.
+FigureFormat format_of(const FigureArguments& arguments) {
+  if (!arguments.format.empty()) return figure_format("." + arguments.format);
+  return arguments.output == "-" ? FigureFormat::pdf : figure_format(arguments.output);
+}
+
+/// One output fits there.
+void check_standard_output(const FigureArguments& arguments) {
+  const std::array outputs{arguments.output, arguments.data, arguments.caption};
+  if (std::ranges::count(outputs, "-") > 1) throw OptionsError("of --output, --data and --caption one can go to standard output");
+  if (arguments.output == "-" && !arguments.preview.empty()) throw OptionsError("--preview lies beside the output, which has no name");
+}
+
 bool is_hdf5(const std::string& path) { return fs::path(path).extension() == ".h5"; }
 
 void check_data_name(const std::string& path) {
-  if (!path.empty() && !is_hdf5(path) && fs::path(path).extension() != ".csv") throw OptionsError(path + ": data are .h5 or .csv");
+  if (!path.empty() && path != "-" && !is_hdf5(path) && fs::path(path).extension() != ".csv")
+    throw OptionsError(path + ": data are .h5 or .csv");
 }
 
 }  // namespace
@@ -60,7 +75,8 @@ FigureSpec FigureArguments::spec_of_options() const {
 }
 
 int figure_command(const FigureArguments& arguments) {
-  const FigureFormat format = figure_format(arguments.output);
+  const FigureFormat format = format_of(arguments);
+  check_standard_output(arguments);
   check_data_name(arguments.data);
   const bool csv = !arguments.data.empty() && !is_hdf5(arguments.data);
   ReportFile output(arguments.output, arguments.force), caption(arguments.caption, arguments.force),
@@ -74,10 +90,13 @@ int figure_command(const FigureArguments& arguments) {
 
   const FontsAlone fonts;
   std::optional<ProgressBar> bar(std::in_place, "figure");
-  FigureRuns runs(folder, arguments.device, [&](double fraction, const std::string& what) {
-    bar->show(fraction, what);
-    return true;
-  });
+  FigureRuns runs(
+      folder, arguments.device,
+      [&](double fraction, const std::string& what) {
+        bar->show(fraction, what);
+        return true;
+      },
+      recording_budgets(arguments.memory));
   const std::vector<FigureSource> sources = sources_of(spec, runs);
   if (from) check_sources(sources, from->sources, arguments.from);
   const Figure figure = build_figure(spec, runs);
@@ -93,12 +112,18 @@ int figure_command(const FigureArguments& arguments) {
   if (const std::string warning = figure.warning(); !warning.empty()) print_note(warning);
 
   const QByteArray bytes = figure_bytes(figure, format, &made);
-  if (csv) table.write(figure_csv(figure));
+  if (csv) table.prepare(figure_csv(figure));
+  caption.prepare(figure.caption());
+  const std::optional<FigureEyes> eyes = eyes_called(arguments.preview);
+  if (eyes) preview.prepare(figure_preview(figure, *eyes).toStdString());
+  output.prepare(bytes.toStdString());
   if (!csv && !arguments.data.empty()) write_figure_hdf5(figure, to_json(made), arguments.data, arguments.force);
-  caption.write(figure.caption());
-  if (const auto eyes = eyes_called(arguments.preview)) preview.write(figure_preview(figure, *eyes).toStdString());
-  output.write(bytes.toStdString());
-  fmt::print("{}\n", printable(arguments.output));
+  if (csv) table.publish();
+  if (eyes) preview.publish();
+  if (!arguments.caption.empty()) caption.publish();
+  output.publish();
+  const bool speaks = !output.is_standard_output() && !table.is_standard_output() && !caption.is_standard_output();
+  if (speaks) fmt::print("{}\n", printable(arguments.output));
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #include "app/cli/commands.h"
 #include "app/common/console.h"
 #include "app/common/interruption.h"
+#include "app/common/recording.h"
 #include "app/figure/fonts_alone.h"
 #include "engine/checkpoint/printable.h"
 #include "engine/error.h"
@@ -15,10 +16,13 @@ int film_command(const FilmArguments& arguments) {
   const FontsAlone fonts;
   ProgressBar bar("film");
   const Interruption interruption;
-  FigureRuns runs(std::filesystem::path(figure.spec).parent_path(), figure.device, [&bar](double fraction, const std::string& what) {
-    bar.show(fraction, what);
-    return !Interruption::asked();
-  });
+  FigureRuns runs(
+      std::filesystem::path(figure.spec).parent_path(), figure.device,
+      [&bar](double fraction, const std::string& what) {
+        bar.show(fraction, what);
+        return !Interruption::asked();
+      },
+      recording_budgets(figure.memory));
   try {
     write_film(spec, arguments.film, runs, figure.output, figure.force);
   } catch (const Error&) {

@@ -6,6 +6,7 @@
 #include "app/cli/commands.h"
 #include "app/common/console.h"
 #include "app/common/interruption.h"
+#include "app/common/recording.h"
 #include "app/figure/fonts_alone.h"
 #include "app/web/page_of_lesson.h"
 #include "app/web/page_of_run.h"
@@ -72,10 +73,13 @@ int page_command(const PageArguments& arguments) {
   std::optional<ProgressBar> bar(std::in_place, "page");
   const Interruption interruption;
   const fs::path folder = arguments.kind() == PageArguments::Kind::spec ? fs::path(arguments.what.front()).parent_path() : fs::path();
-  FigureRuns runs(folder, arguments.figure.device, [&bar](double fraction, const std::string& what) {
-    bar->show(fraction, what);
-    return !Interruption::asked();
-  });
+  FigureRuns runs(
+      folder, arguments.figure.device,
+      [&bar](double fraction, const std::string& what) {
+        bar->show(fraction, what);
+        return !Interruption::asked();
+      },
+      recording_budgets(arguments.figure.memory));
   Recorder recorder(runs, arguments.recorder);
   Page page = made_page(arguments, recorder);
   page.theme = arguments.theme;
@@ -83,7 +87,7 @@ int page_command(const PageArguments& arguments) {
   bar.reset();
   print_notes(runs.notes());
   file.write(html);
-  fmt::print("{}\n", printable(arguments.figure.output));
+  if (!file.is_standard_output()) fmt::print("{}\n", printable(arguments.figure.output));
   return 0;
 }
 

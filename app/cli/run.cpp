@@ -315,6 +315,7 @@ int session_command(const RunArguments& arguments, ReportFile& json_file) {
     end = std::max(restored, prompt) + *arguments.generate;
     if (!branched) open.file.want(end - prompt);
   }
+  for (const std::string& text : arguments.interventions) changed_layers(parse_intervention(text), *open.model, std::max(end, prompt));
   outcome.load_seconds = seconds_since(opening);
   outcome.restored = restored;
   outcome.prompt_length = prompt;

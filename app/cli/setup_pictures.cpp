@@ -162,13 +162,16 @@ void add_figure(CLI::App& app, FigureArguments& figure) {
   add_prompt(command, figure.prompt, false);
   add_panel(command, figure.panel);
   add_style(command, figure.style);
-  command.add_option("-o,--output", figure.output, "the .pdf, .svg, .png or .eps to write")->required();
-  command.add_option("--data", figure.data, "write the numbers to this .h5 or .csv");
-  command.add_option("--caption", figure.caption, "write a draft of the caption to this file");
+  command.add_option("-o,--output", figure.output, "the .pdf, .svg, .png or .eps to write; -: to standard output")->required();
+  command.add_option("--format", figure.format, "pdf, svg, png, eps (default: by the name; of standard output pdf)")
+      ->check(CLI::IsMember({"pdf", "svg", "png", "eps"}));
+  command.add_option("--data", figure.data, "write the numbers to this .h5 or .csv; -: as CSV to standard output");
+  command.add_option("--caption", figure.caption, "write a draft of the caption to this file; -: to standard output");
   command
       .add_option("--preview", figure.preview, "also write a PNG beside it, as seen with this colour vision: protan, deutan, tritan, grey")
       ->check(CLI::IsMember({"protan", "deutan", "tritan", "grey"}));
   add_compute(command, figure.device);
+  add_memory(command, figure.memory);
   command.add_flag("--force", figure.force, "replace existing files");
   command.callback([&figure, view, spec, from] {
     if (view->count() + spec->count() + from->count() == 0)
@@ -198,6 +201,7 @@ void add_film(CLI::App& app, FilmArguments& film) {
   add_look(command, figure.style);
   command.add_option("-o,--output", figure.output, "the .mp4 or .gif to write")->required();
   add_compute(command, figure.device);
+  add_memory(command, figure.memory);
   command.add_flag("--force", figure.force, "replace an existing file");
   command.callback([&film, view, spec] {
     if (view->count() + spec->count() == 0) throw CLI::ValidationError("film", "needs a view and a checkpoint, or --spec");
@@ -238,6 +242,7 @@ void add_page(CLI::App& app, PageArguments& page) {
       ->check(CLI::Range(0.1, 1000.0));
   command.add_option("-o,--output", figure.output, "the .html to write")->required();
   add_compute(command, figure.device);
+  add_memory(command, figure.memory);
   command.add_flag("--force", figure.force, "replace an existing file");
   command.footer("For example: statescope page forgetting -o forgetting.html");
   command.callback([&command, &page] {

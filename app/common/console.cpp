@@ -36,12 +36,21 @@ ReportFile::ReportFile(const std::string& path, bool force) {
 }
 
 void ReportFile::write(const std::string& text) {
-  if (is_standard_output_) fmt::print("{}", text);
+  prepare(text);
+  publish();
+}
+
+void ReportFile::prepare(const std::string& text) {
+  if (is_standard_output_) text_ = text;
   if (!draft_) return;
-  OutputFile file(draft_->path());
+  OutputFile file(*draft_);
   file.write(text);
   file.finish();
-  draft_->publish();
+}
+
+void ReportFile::publish() {
+  if (is_standard_output_) fmt::print("{}", text_);
+  if (draft_) draft_->publish();
 }
 
 void print_report(const std::string& text, std::initializer_list<const ReportFile*> files) {

@@ -22,10 +22,14 @@ class ReportFile {
  public:
   ReportFile(const std::string& path, bool force);
   void write(const std::string& text);
+  /// The same in two steps, for several files that are there together or not at all.
+  void prepare(const std::string& text);
+  void publish();
   bool is_standard_output() const { return is_standard_output_; }
 
  private:
   std::optional<Draft> draft_;
+  std::string text_;  // for standard output
   bool is_standard_output_ = false;
 };
 

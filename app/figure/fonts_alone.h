@@ -3,9 +3,11 @@
 
 #include <QGuiApplication>
 #include <QHashFunctions>
+#include <cstdio>
 #include <memory>
 #include <optional>
 
+#include "app/common/process.h"
 #include "app/common/runtime_folder.h"
 
 namespace statescope {
@@ -19,8 +21,15 @@ class Offscreen {
   }
 
  private:
+  /// What Qt and its readers of pictures remark is not for whoever called the program: where it matters, an error says so.
+  static void only_fatal(QtMsgType type, const QMessageLogContext&, const QString& words) {
+    if (words.contains(QLatin1String("Thread creation error"))) end_for_lack_of_threads();  // Qt would wait for what it does
+    if (type == QtFatalMsg) std::fprintf(stderr, "statescope: %s\n", words.toUtf8().constData());
+  }
+
   std::unique_ptr<Application> make() {
     setenv("QT_QPA_PLATFORM", "offscreen", 1);
+    qInstallMessageHandler(only_fatal);
     runtime_folder_.emplace();
     QHashSeed::setDeterministicGlobalSeed();
     return std::make_unique<Application>(count_, arguments_);

@@ -13,8 +13,9 @@
 namespace statescope {
 namespace {
 
-std::shared_ptr<Reading> read(const std::shared_ptr<Model>& model, const PromptInput& prompt, const Progress& progress) {
-  auto reading = std::make_shared<Reading>(model, make_tokenizer(model->checkpoint(), model->vocab()), prompt, progress);
+std::shared_ptr<Reading> read(const std::shared_ptr<Model>& model, const PromptInput& prompt, const Progress& progress,
+                              const RunOptions& budgets) {
+  auto reading = std::make_shared<Reading>(model, make_tokenizer(model->checkpoint(), model->vocab()), prompt, progress, budgets);
   for (std::int64_t i = 0; i < reading->to_generate(); ++i) {
     reading->generate_one();
     if (!progress(1)) throw Cancelled();
@@ -58,8 +59,8 @@ struct FigureRuns::Known {
   std::unique_ptr<FigureRun> run;
 };
 
-FigureRuns::FigureRuns(std::filesystem::path folder, DeviceChoice device, FigureProgress progress)
-    : folder_(std::move(folder)), device_(std::move(device)), progress_(std::move(progress)) {}
+FigureRuns::FigureRuns(std::filesystem::path folder, DeviceChoice device, FigureProgress progress, RunOptions budgets)
+    : folder_(std::move(folder)), device_(std::move(device)), progress_(std::move(progress)), budgets_(budgets) {}
 FigureRuns::~FigureRuns() = default;
 
 const std::shared_ptr<Model>& FigureRuns::model(const std::string& checkpoint) {
@@ -104,7 +105,7 @@ FigureRun& FigureRuns::run(const FigurePanel& panel, const std::string& checkpoi
   const auto known = std::ranges::find_if(runs_, [&](const Known& one) { return one.checkpoint == checkpoint && one.words == words; });
   if (known != runs_.end()) return *known->run;
   const auto progress = [this, checkpoint](double fraction) { return goes_on(fraction, checkpoint); };
-  std::shared_ptr<Reading> reading = read(model(checkpoint), input, progress);
+  std::shared_ptr<Reading> reading = read(model(checkpoint), input, progress, budgets_);
   auto run = std::make_unique<FigureRun>(std::move(reading), std::move(input), panel.interventions, progress);
   refuse_not_finite(not_finite(run->run()), *model(checkpoint), "figure");
   runs_.push_back({checkpoint, words, std::move(run)});

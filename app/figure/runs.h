@@ -45,7 +45,7 @@ class FigureRun {
 class FigureRuns {
  public:
   /// `folder`: that of the spec, where the names of its files are looked for first.
-  explicit FigureRuns(std::filesystem::path folder = {}, DeviceChoice device = {}, FigureProgress progress = {});
+  explicit FigureRuns(std::filesystem::path folder = {}, DeviceChoice device = {}, FigureProgress progress = {}, RunOptions budgets = {});
   ~FigureRuns();
   FigureRuns(const FigureRuns&) = delete;
   FigureRuns& operator=(const FigureRuns&) = delete;
@@ -74,6 +74,7 @@ class FigureRuns {
   std::filesystem::path folder_;
   DeviceChoice device_;
   FigureProgress progress_;
+  RunOptions budgets_;           // of each recording
   double done_ = 0, share_ = 1;  // of all, before this panel and of it
   std::map<std::string, std::shared_ptr<Model>> models_;
   struct Known;

@@ -75,7 +75,7 @@ void write_film(FigureSpec spec, const FilmOptions& options, FigureRuns& runs, c
   spec.width_mm = slide_mm;
   spec.height_mm = slide_mm * options.height / options.width;
   Draft draft(path, overwrite);
-  OutputFile(draft.path()).finish();  // says in our words why not
+  OutputFile(draft).finish();  // says in our words why not
   const FigurePanel& leader = spec.panels.front();
   const FilmedTokens filmed = filmed_tokens(options, runs.planned(leader, leader.checkpoints.front()));
   Encoder encoder(draft.path(), path.extension().string(), options.width, options.height, options.frames_per_second);

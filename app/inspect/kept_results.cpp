@@ -154,7 +154,7 @@ void KeptResults::keep(const std::string& checkpoint, const Inspected& inspected
     fs::create_directories(folder_);
     const fs::path path = file(checkpoint).concat(kSuffix);
     Draft draft(path, true);
-    OutputFile out(draft.path());
+    OutputFile out(draft);
     out.write(digest_of(bytes));
     out.write(bytes);
     out.finish();

@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <mutex>
 #include <system_error>
@@ -107,8 +108,12 @@ std::string read_file(const fs::path& path, std::size_t limit) {
   return text;
 }
 
-OutputFile::OutputFile(const fs::path& path)
-    : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
+OutputFile::OutputFile(const fs::path& path) : OutputFile(path, path) {}
+
+OutputFile::OutputFile(const Draft& draft) : OutputFile(draft.path(), draft.target()) {}
+
+OutputFile::OutputFile(const fs::path& path, fs::path called)
+    : path_(std::move(called)), descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
   if (descriptor_ < 0) fail_errno(path_, "cannot be written", errno);
 }
 
@@ -147,14 +152,18 @@ struct Pending {
 Pending pending[kDrafts];
 
 void remove_drafts(int signal) {
-  for (Pending& draft : pending) {
-    if (draft.owner == ::getpid()) ::unlink(draft.path);
-  }
+  remove_unfinished();
   ::signal(signal, SIG_DFL);
   ::raise(signal);
 }
 
 }  // namespace
+
+void remove_unfinished() {
+  for (const Pending& draft : pending) {
+    if (draft.owner == ::getpid()) ::unlink(draft.path);
+  }
+}
 
 void remove_drafts_on_signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
@@ -183,11 +192,47 @@ Pending* keep_pending(const fs::path& path) {
 
 }  // namespace
 
+namespace {
+
+/// ".NAME.PROCESS-NUMBER.part"
+std::string draft_name(const std::string& target, pid_t process, unsigned number) {
+  return fmt::format(".{}.{}-{}.part", target, process, number);
+}
+
+/// The process whose draft of that target has this name; 0: none.
+pid_t process_of_draft(std::string_view name, const std::string& target) {
+  const std::string before = "." + target + ".";
+  pid_t process = 0;
+  unsigned number = 0;
+  if (!name.starts_with(before)) return 0;
+  const char* const last = name.data() + name.size();
+  const auto [dash, no_process] = std::from_chars(name.data() + before.size(), last, process);
+  if (no_process != std::errc() || dash == last) return 0;
+  const auto [end, no_number] = std::from_chars(dash + 1, last, number);
+  return no_number == std::errc() && process > 0 && name == draft_name(target, process, number) ? process : 0;
+}
+
+/// What runs of this target left that were killed.
+void sweep_drafts(const fs::path& target) {
+  std::error_code ignored;
+  const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
+  std::vector<fs::path> left;
+  for (fs::directory_iterator entry(folder, ignored), end; !ignored && entry != end; entry.increment(ignored)) {
+    const pid_t process = process_of_draft(entry->path().filename().string(), target.filename().string());
+    if (process > 0 && ::kill(process, 0) != 0 && errno == ESRCH) left.push_back(entry->path());
+  }
+  for (const fs::path& draft : left) fs::remove_all(draft, ignored);
+}
+
+}  // namespace
+
 Draft::Draft(fs::path target, bool overwrite) : target_(std::move(target)), overwrite_(overwrite) {
   static std::atomic<unsigned> number{0};
   std::error_code ignored;
+  if (target_ == "-") fail(target_, "this cannot be written to standard output; name a file, or ./- for one of that name");
+  sweep_drafts(target_);
   if (!overwrite_ && fs::exists(fs::symlink_status(target_, ignored))) fail(target_, "exists already; choose another name or --force");
-  path_ = target_.parent_path() / fmt::format(".{}.{}-{}.part", target_.filename().string(), ::getpid(), number++);
+  path_ = target_.parent_path() / draft_name(target_.filename().string(), ::getpid(), number++);
   if (fs::exists(fs::symlink_status(path_, ignored))) fail(path_, "is in the way of writing; remove it");
   if (Pending* const kept = keep_pending(path_)) release_ = [kept] { kept->owner = 0; };
 }

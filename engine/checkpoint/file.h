@@ -37,9 +37,13 @@ void check_is_no_pointer(const std::filesystem::path& path, std::string_view byt
 std::string read_file(const std::filesystem::path& path, std::size_t limit);
 
 /// A file written front to back; every failure is an Error that names the file.
+class Draft;
+
 class OutputFile {
  public:
   explicit OutputFile(const std::filesystem::path& path);  // must not exist yet
+  /// Of a draft: errors name what it is to become.
+  explicit OutputFile(const Draft& draft);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -50,7 +54,9 @@ class OutputFile {
   void finish();
 
  private:
-  std::filesystem::path path_;
+  OutputFile(const std::filesystem::path& path, std::filesystem::path called);
+
+  std::filesystem::path path_;  // as errors have it
   int descriptor_ = -1;
 };
 
@@ -63,6 +69,7 @@ class Draft {
   Draft& operator=(const Draft&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& target() const { return target_; }
   /// Puts the draft in the target's place, in one step.
   void publish();
 
@@ -71,6 +78,9 @@ class Draft {
   bool overwrite_;
   std::function<void()> release_;  // a signal that ends the program would remove it until then
 };
+
+/// Takes away what has not been put in place. A signal's handler may do so too.
+void remove_unfinished();
 
 /// From now on a signal that ends the program removes drafts first, where nobody else has a use for it. The first draft does so too.
 void remove_drafts_on_signals();

@@ -31,6 +31,7 @@ constexpr std::size_t kMemoryAllowance = std::size_t{1} << 30;  // beyond what t
 constexpr rlim_t kLeastSeconds = 4;
 constexpr rlim_t kBytesPerSecond = 20'000'000;  // a tenth of what decompression gives on a slow machine
 constexpr rlim_t kWallPerCpu = 20;              // a slow disk is no fault of the file
+constexpr int kDidNotStart = 127;               // as the loader of libraries says it
 
 /// Bytes of private writable memory, as RLIMIT_DATA counts them.
 rlim_t private_memory() {
@@ -46,6 +47,8 @@ json answer_of(SharedMemory& memory, const std::function<json(SharedMemory&)>& w
   try {
     return {{"result", work(memory)}};
   } catch (const std::bad_alloc&) {
+    if (rlimit space{}; ::getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
+      return {{"scarce", "it needs more memory than the limit allows (ulimit -v)"}};
     return {{"error", "it needs more memory than there is, or than a sound file would"}};
   } catch (const Error& error) {
     return {{"complete error", error.what()}};
@@ -115,28 +118,33 @@ class SpawnOptions {
   posix_spawnattr_t attributes_{};
 };
 
-/// Ends the program where it has not ended by itself after so many seconds. Where the system has no such watch, it waits.
-void end_after(pid_t child, rlim_t seconds) {
+/// Ends the program where it has not ended by itself after so many seconds, and says so. Where the system has no such watch, it waits.
+bool end_after(pid_t child, rlim_t seconds) {
   const Descriptor watch(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
-  if (watch.get() < 0) return;
+  if (watch.get() < 0) return false;
   pollfd ended{watch.get(), POLLIN, 0};
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
     const int found = left > 0 ? ::poll(&ended, 1, static_cast<int>(left)) : 0;
-    if (found > 0) return;
+    if (found > 0) return false;
     if (found < 0 && errno == EINTR) continue;
     ::kill(child, SIGKILL);
-    return;
+    return true;
   }
 }
 
-void wait_for(const fs::path& path, pid_t child) {
+/// `ended`: by us, because it took too long.
+void wait_for(const fs::path& path, pid_t child, bool ended) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0)
     if (errno != EINTR) fail_errno(path, "cannot be read in a process of its own", errno);
-  if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL))
-    fail(path, "is damaged: reading it does not end");
+  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  if (signal == SIGXCPU || ended) fail(path, "is damaged: reading it does not end");
+  if (signal == SIGXFSZ) fail(path, "cannot be read: its content is larger than the limit on the size of files (ulimit -f)");
+  if (signal == SIGKILL) fail(path, "cannot be read: the system ended the program that reads it, as where memory is short");
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kDidNotStart)
+    fail(path, "cannot be read: the program that reads it does not start; memory or open files may be limited (ulimit -a)");
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail(path, "is damaged: the HDF5 library fails on it");
 }
 
@@ -179,12 +187,13 @@ IsolatedResult run_isolated(const fs::path& path, std::size_t file_bytes, const 
   const pid_t child = SpawnOptions(memory.descriptor()).start(path, command);
   limit(child, RLIMIT_CORE, 0);
   limit(child, RLIMIT_CPU, seconds);
-  end_after(child, seconds * kWallPerCpu);
-  wait_for(path, child);
+  const bool ended = end_after(child, seconds * kWallPerCpu);
+  wait_for(path, child, ended);
   if (fs::file_size(fmt::format("/proc/self/fd/{}", memory.descriptor())) == 0) fail(path, "is damaged: it cannot be read to its end");
   IsolatedResult result{.catalogue = {}, .memory = memory.map()};
   json answer = answer_in(path, result.memory->bytes());
   if (answer.contains("complete error") && answer["complete error"].is_string()) throw Error(answer["complete error"].get<std::string>());
+  if (answer.contains("scarce")) fail(path, "cannot be read: " + answer.value("scarce", ""));
   if (!answer.contains("result")) fail(path, fmt::format("is damaged: {}", answer.value("error", "it cannot be read to its end")));
   result.catalogue = std::move(answer["result"]);
   return result;

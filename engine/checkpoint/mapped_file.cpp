@@ -74,6 +74,12 @@ MappedRange* guard(std::byte* begin, std::size_t size) {
   return range;
 }
 
+std::chrono::nanoseconds last_written(const fs::path& path, int descriptor) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) fail_errno(path, "cannot be examined", errno);
+  return std::chrono::seconds(status.st_mtim.tv_sec) + std::chrono::nanoseconds(status.st_mtim.tv_nsec);
+}
+
 }  // namespace
 
 MappedFile::MappedFile(const fs::path& path) : MappedFile(path, open_to_read(path)) {}
@@ -84,6 +90,7 @@ MappedFile::MappedFile(const fs::path& path, Descriptor file) : path_(path), fil
   if (file_.get() < 0) fail_errno(path, "cannot be opened", errno);
   const std::size_t size = size_of_regular_file(path, file_.get());
   if (size == 0) fail(path, "is empty");
+  written_ = last_written(path, file_.get());
   void* pages = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file_.get(), 0);
   if (pages == MAP_FAILED) fail_errno(path, "cannot be mapped into memory", errno);
   bytes_ = {static_cast<const std::byte*>(pages), size};
@@ -98,6 +105,7 @@ MappedFile::~MappedFile() {
 void MappedFile::require_whole() const {
   if (size_of_regular_file(path_, file_.get()) < bytes_.size()) fail(path_, kBecameShorter);
   if (range_->is_cut) fail(path_, "a part of it could not be read");
+  if (last_written(path_, file_.get()) != written_) fail(path_, "the file was written to while it was read");
 }
 
 }  // namespace statescope

@@ -95,6 +95,14 @@ class SessionFile::Recording {
       at += static_cast<std::uint64_t>(count);
     }
   }
+  /// Throws Error where what lies at its path is no longer this file: what is written would be lost.
+  void require_in_place() const {
+    struct stat ours {
+    }, there{};
+    if (::fstat(descriptor_, &ours) != 0) fail_errno(path_, "cannot be examined", errno);
+    if (::stat(path_.c_str(), &there) != 0) fail(path_, "was removed while it was written; the session is lost");
+    if (ours.st_dev != there.st_dev || ours.st_ino != there.st_ino) fail(path_, "was replaced while it was written; the session is lost");
+  }
   void flush() const {
     if (::fsync(descriptor_) != 0) fail_errno(path_, "cannot be written", errno);
   }
@@ -114,6 +122,7 @@ SessionFile::SessionFile(SessionFile&&) noexcept = default;
 SessionFile::~SessionFile() = default;
 
 SessionFile SessionFile::create(const fs::path& path, SessionRecord record, std::chrono::milliseconds interval) {
+  if (path == "-") fail(path, "a session cannot be kept on standard output; name a file");
   if (is_there(path)) fail(path, "exists already; choose another name, or give no checkpoint to continue it");
   SessionFile file(path, std::move(record), interval);
   file.recording_ = std::make_unique<Recording>(recording_path(path), O_CREAT);
@@ -215,7 +224,9 @@ void SessionFile::save(const Run& run, SessionRecord next) {
     next.pieces.push_back({to - from, digest.text()});
   }
   recording_->flush();
+  recording_->require_in_place();
   publish(next, /*replace=*/true);
+  recording_->require_in_place();
   record_ = std::move(next);
   followed_at_ = std::chrono::steady_clock::now();
   saving_ = followed_at_ - saved_at_;
@@ -236,7 +247,7 @@ void SessionFile::remove() {
 
 void SessionFile::publish(const SessionRecord& record, bool replace) const {
   Draft draft(path_, replace);
-  OutputFile file(draft.path());
+  OutputFile file(draft);
   file.write(to_json(record, path_));
   file.finish();
   draft.publish();

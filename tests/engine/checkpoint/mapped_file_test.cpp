@@ -1,6 +1,10 @@
 // Files that another program shortens while they are read: one line of error, no end of the program and no other numbers.
 #include "engine/checkpoint/mapped_file.h"
 
+#include <chrono>
+#include <fstream>
+#include <thread>
+
 #include "engine/checkpoint/digest.h"
 #include "engine/checkpoint/file.h"
 #include "tests/engine/checkpoint/checkpoint_files.h"
@@ -58,6 +62,17 @@ TEST_CASE("mapped file: one that is as long again as it was has lost what it had
   CHECK(file.text()[size / 2] == 0);
   fs::resize_file(path, size);
   CHECK(error_of([&] { file.require_whole(); }) == path.string() + ": a part of it could not be read");
+}
+
+TEST_CASE("mapped file: one that is written to in its place is no longer one") {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "numbers";
+  write_bytes(path, std::string(1 << 16, 'x'));
+  const MappedFile file(path);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // longer than the clock of file systems takes for a tick
+  CHECK_NOTHROW(file.require_whole());
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(100).put('y');
+  CHECK(error_of([&] { file.require_whole(); }) == path.string() + ": the file was written to while it was read");
 }
 
 TEST_CASE("mapped file: a model whose file is cut computes nothing more, and says why") {
