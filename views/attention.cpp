@@ -119,7 +119,7 @@ Picture::Picture(const AttentionData& data_, Canvas& canvas_, Rect area, const F
   const Rect inner = inset(area, 8 * s);
   title = {inner.x, inner.y, inner.w, std::min(inner.h, caption_height(frame))};
   words = {inner.x, title.bottom(), inner.w, inner.bottom() - title.bottom()};
-  const float left = token_side_width(frame), right = 12 * s + canvas.text_width("−0.002", value(frame, kSmallType, {})) + 16 * s;
+  const float left = token_side_width(frame), right = 12 * s + canvas.text_width("≤ −0.002", value(frame, kSmallType, {})) + 16 * s;
   const float name = 17 * s, named = 1.4f * kSmallType * s, w = inner.w - left - right;
   const float top = title.bottom() + name + named, room = inner.bottom() - top;
   if (w < 80 * s || room < 40 * s) return;
@@ -280,7 +280,8 @@ void shade_cells(AttentionData& data, const std::vector<float>& cells, const Ran
   const bool is_signed = !data.shares && !data.softmax;
   data.shading = shade(cells, {is_signed ? -high : 0, high}, is_signed, range);
   const std::string name = number(high, 3);
-  data.marks = is_own(range) ? std::vector<ScaleMark>{{high, name}, {0, "0"}, {is_signed ? -high : 0, is_signed ? "−" + name : "0"}}
+  const std::string most = (data.shading.above > 0 ? "≥ " : "") + name, least = (data.shading.below > 0 ? "≤ −" : "−") + name;
+  data.marks = is_own(range) ? std::vector<ScaleMark>{{high, most}, {0, "0"}, {is_signed ? -high : 0, is_signed ? least : "0"}}
                              : range_marks(data.shading);
 }
 
@@ -407,6 +408,7 @@ void draw(const AttentionData& data, Canvas& canvas, Rect area, const Frame& fra
   const Picture picture(data, canvas, area, frame);
   canvas.push_clip(area);
   draw_caption(canvas, picture.title, sentence_at(summary(data), data.place), AttentionMap::accuracy, frame);
+  if (picture.map.w <= 0 || !picture.token_axis) canvas.left_out();
   if (picture.words.w > 0) {
     std::vector<Fact> facts;
     for (const auto& [token, weight] : std::span(data.strongest).first(std::min(kMostNamed, data.strongest.size())))

@@ -92,7 +92,7 @@ void draw_changed_line(const Picture& picture) {
 
 void draw_curve_of(const Picture& picture) {
   const BranchesData& data = picture.data;
-  if (picture.plot.w <= 0) return;
+  if (picture.plot.w <= 0) return picture.canvas.left_out();
   if (data.curve_message)
     return draw_message(picture.canvas, picture.plot, picture.frame, data.curve_message.headline, data.curve_message.detail);
   const std::string name = data.mode == BranchesMode::divergence ? Views::tr("KL(parent ‖ here) of the next token, nat")
@@ -120,11 +120,13 @@ void draw_layer(const Picture& picture, const LayerChange& change, Rect row) {
 
 void draw_layers(const Picture& picture) {
   const Rect& list = picture.list;
+  if (list.w <= 0 && !picture.data.layers.empty()) picture.canvas.left_out();
   if (list.w <= 0) return;
   const float line = picture.line();
   fitted_text(picture.canvas, {list.x, list.y + line / 2}, "‖S′ − S‖ / ‖S‖ " + picture.data.states_after,
               label(picture.frame, kSmallType, picture.frame.theme.faint), list.w);
   const auto fit = std::min<std::int64_t>(std::ssize(picture.data.layers), static_cast<std::int64_t>(list.h / line) - 1);
+  if (fit < std::ssize(picture.data.layers)) picture.canvas.left_out();
   for (std::int64_t i = 0; i < fit; ++i) {
     const Rect row{list.x, list.y + static_cast<float>(i + 1) * line, list.w, line};
     draw_layer(picture, picture.data.layers[static_cast<std::size_t>(i)], row);

@@ -112,6 +112,8 @@ class Canvas {
   virtual void pop_clip() = 0;
   /// Later regions lie above earlier ones. Paper keeps none.
   virtual void hit(Rect rect, const HitGrid& region) = 0;
+  /// Something has no room and is left out, or is cut short: a window says so in its own way, a figure is not made of that size.
+  virtual void left_out() {}
 };
 
 }  // namespace statescope

@@ -182,9 +182,11 @@ void draw_interval(Canvas& canvas, Point low, Point high, Color of_line, const F
 
 class Plot {
  public:
-  Plot(const Chart& chart, Rect plot, const Frame& frame)
+  Plot(const Canvas& canvas, const Chart& chart, Rect plot, const Frame& frame)
       : chart_(chart), frame_(frame), plot_(plot), x_(x_axis(chart.x, places(chart))), y_(y_axis(chart.y, drawable_y(chart))) {
-    const float margin = std::min(plot.w / 4, 10 * frame.scale);
+    const auto half = [&](double x) { return canvas.text_width(axis_number(x), value(frame, kSmallType, {})) / 2; };
+    const float ends = std::max(half(x_.low), half(x_.high));  // so that the outermost numbers stand at their places
+    const float margin = std::min(plot.w / 4, std::max(10 * frame.scale, ends));
     inner_ = {plot.x + margin, plot.y, plot.w - 2 * margin, plot.h};
   }
 
@@ -319,8 +321,8 @@ void draw_chart(Canvas& canvas, Rect area, const Chart& chart, const Frame& fram
     plot.y += height;
     plot.h -= height;
   }
-  if (plot.w < 20 * s || plot.h < 20 * s) return;
-  const Plot drawn(chart, plot, frame);
+  if (plot.w < 20 * s || plot.h < 20 * s) return canvas.left_out();
+  const Plot drawn(canvas, chart, plot, frame);
   drawn.draw(canvas);
   if (beside) draw_names_at_ends(canvas, {plot.right() + gap, plot.y, widest, plot.h}, chart, drawn, frame);
 }

@@ -178,6 +178,7 @@ void draw(const CrossSimilarityData& data, Canvas& canvas, Rect area, const Fram
   canvas.push_clip(area);
   draw_caption(canvas, picture.title, data.title, CrossSimilarity::accuracy, frame);
   if (picture.plot.w <= 0) {
+    canvas.left_out();
     draw_fact_lines(canvas, picture.facts, data.facts, frame);
     canvas.pop_clip();
     return;

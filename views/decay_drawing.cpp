@@ -144,7 +144,7 @@ void draw_rank_bars(const Picture& picture, const ValueAxis& axis) {
     const float value = data.ranked_value(rank), top = height_of(plot, axis, std::isnan(value) ? axis.low : value);
     const Rect bar{plot.x + each * static_cast<float>(i) + gap / 2, top, each - gap, plot.bottom() - top};
     const bool open = std::isinf(value) || (data.mode == DecayMode::receptive_field && rank.censored > 0);
-    const Color color = rank.channel == data.chosen ? theme.accent : faded(theme.ink, 0.55f);
+    const Color color = rank.channel == data.chosen && picture.frame.shown.cursor ? theme.accent : faded(theme.ink, 0.55f);
     if (open && bar.w > 3 * picture.s) {
       picture.canvas.fill_rect(bar, faded(color, 0.25f));
       picture.canvas.stroke_rect(bar, color, 1.5f * picture.s);
@@ -175,7 +175,10 @@ void draw_ranks(const Picture& picture) {
   const std::string name = data.mode == DecayMode::half_life
                                ? Views::tr("tokens until half is gone; hollow: never; dashes: length of the run, {}", data.run)
                                : Views::tr("tokens until a thousandth is left; hollow: at least; dashes: length of the run, {}", data.run);
-  draw_value_axis(picture.canvas, plot, axis, name, picture.frame);
+  const std::string brief = data.mode == DecayMode::half_life ? Views::tr("half-life, tokens; dashes: all {}", data.run)
+                                                              : Views::tr("tokens until 0.001 is left; dashes: all {}", data.run);
+  const TextStyle style = label(picture.frame, kSmallType, picture.frame.theme.faint);
+  draw_value_axis(picture.canvas, plot, axis, fitting(picture.canvas, name, brief, style, plot.w), picture.frame);
   draw_rank_bars(picture, axis);
   draw_dashes(picture, plot, height_of(plot, axis, static_cast<double>(data.run)));
   const TextStyle below = label(picture.frame, kSmallType, picture.frame.theme.faint);
@@ -192,6 +195,8 @@ void draw(const DecayData& data, Canvas& canvas, Rect area, const Frame& frame) 
   const Picture picture(data, canvas, area, frame);
   canvas.push_clip(area);
   draw_caption(canvas, picture.title, summary(data), kRecomputed, frame);
+  const bool all_there = picture.ranking() ? picture.ranks.w > 0 : picture.cells.w > 0 && picture.curve.w > 0 && picture.token_axis;
+  if (!all_there) canvas.left_out();
   if (picture.ranking()) {
     draw_ranks(picture);
   } else if (picture.curve.w > 0) {

@@ -132,12 +132,16 @@ Picture::Picture(const DeltaRuleData& data_, Canvas& canvas_, Rect area, const F
   const Rect inner = inset(area, 8 * s);
   title = {inner.x, inner.y, inner.w, std::min(caption_height(frame), inner.h)};
   const float name = 17 * s, least = 38 * s;
-  const float height = inner.bottom() - title.bottom();
-  if (inner.w > 440 * s && height > 120 * s) {
+  float height = inner.bottom() - title.bottom();
+  const float below = 245 * s;
+  if (!frame.shown.cursor && inner.w < 560 * s) {  // a column of a journal: below the lanes
+    if (height > below + 120 * s) step = {inner.x, inner.bottom() - below, inner.w, below};
+    height -= below + 8 * s;
+  } else if (inner.w > 440 * s && height > 120 * s) {
     const float w = std::min(0.36f * inner.w, 300 * s);
     step = {inner.right() - w, title.bottom() + 4 * s, w, height - 4 * s};
   }
-  const float left = inner.x + value_axis_width(frame), right = step.w > 0 ? step.x - 16 * s : inner.right();
+  const float left = inner.x + value_axis_width(frame), right = step.x > inner.x ? step.x - 16 * s : inner.right();
   if (right - left < 60 * s || height < name + least) return;
   token_axis = height - token_axis_height(frame) > name + least;
   const float room = height - (token_axis ? token_axis_height(frame) : 0);
@@ -283,6 +287,7 @@ void draw_step(const Picture& picture) {
   const float plane_least = 70 * s, caption = 17 * s;
   const auto fit = static_cast<std::size_t>(std::max(0.0f, (picture.step.h - caption - plane_least) / line));
   const std::size_t count = std::min(rows.size(), fit);
+  if (count < rows.size()) picture.canvas.left_out();
   const float rows_height = line * static_cast<float>(count);
   const Rect plane{picture.step.x, picture.step.y + caption, picture.step.w, picture.step.h - caption - rows_height};
   const std::string caption_text =
@@ -381,6 +386,8 @@ void draw(const DeltaRuleData& data, Canvas& canvas, Rect area, const Frame& fra
   const Picture picture(data, canvas, area, frame);
   canvas.push_clip(area);
   draw_caption(canvas, picture.title, summary(data), kRecomputed, frame);
+  const auto wanted = std::ranges::count_if(lanes(), [&](const Lane& lane) { return is_shown(lane, data.mode); });
+  if (std::ssize(picture.places) < wanted || !picture.token_axis || picture.step.w <= 0) canvas.left_out();
   for (const Picture::Place& place : picture.places) draw_lane(picture, place);
   if (picture.token_axis && !picture.places.empty()) draw_token_axis(canvas, picture.places.back().plot, data.tokens, frame);
   draw_step(picture);

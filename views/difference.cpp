@@ -270,6 +270,7 @@ void draw(const DifferenceData& data, Canvas& canvas, Rect area, const Frame& fr
   const Picture picture(data, canvas, area, frame);
   canvas.push_clip(area);
   draw_caption(canvas, picture.title, data.title, kReplayed, frame);
+  if (picture.plot.w <= 0) canvas.left_out();
   if (picture.plot.w > 0) {
     const ColorScale scale{frame.theme.dark ? ColorMap::diverging_dark : ColorMap::diverging, -data.range, data.range};
     draw_matrix(canvas, picture.plot, data.cells, scale, {0, 0, 0});

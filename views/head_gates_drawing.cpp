@@ -95,11 +95,13 @@ void draw_contest(const Picture& picture, Rect area) {
   const float side = (area.w - middle) / 2;
   const bool notes = area.h > header + 2 * row_least + 2 * note;
   const float room = area.h - header - (notes ? 2 * note : 0);
-  if (side < number_width + 12 * s || room < row_least) return;
+  if (!notes) picture.canvas.left_out();
+  if (side < number_width + 12 * s || room < row_least) return picture.canvas.left_out();
   const std::int64_t fit = std::max<std::int64_t>(1, static_cast<std::int64_t>(room / row_least));
   std::vector<bool> important;
   for (std::int64_t h = 0; h < data.heads; ++h) important.push_back(h == data.q.winner || h == data.k.winner || h == data.chosen);
   const std::vector<std::int64_t> shown = choose_shown(data.heads, fit, important);
+  if (std::ssize(shown) < data.heads) picture.canvas.left_out();
   const float each = std::min(room / static_cast<float>(shown.size()), 80 * s);
 
   const TextStyle head_line = label(picture.frame, kBodyType, theme.ink, Align::right);
@@ -114,7 +116,8 @@ void draw_contest(const Picture& picture, Rect area) {
     const std::int64_t h = shown[i];
     const float y = top + each * static_cast<float>(i), gap = 0.14f * each;
     const Rect left{area.x, y + gap, side, each - 2 * gap}, right{area.right() - side, y + gap, side, each - 2 * gap};
-    if (h == data.chosen) picture.canvas.fill_rect({left.right(), y, middle, each}, faded(theme.accent, 0.15f), 3 * s);
+    if (h == data.chosen && picture.frame.shown.cursor)
+      picture.canvas.fill_rect({left.right(), y, middle, each}, faded(theme.accent, 0.15f), 3 * s);
     picture.canvas.text({area.x + side + middle / 2, y + each / 2}, Views::tr("head {}", h), name);
     draw_gate_bar(picture, left, data.q, h, true, number_width);
     draw_gate_bar(picture, right, data.k, h, false, number_width);
@@ -130,7 +133,7 @@ void draw_sharpness(const Picture& picture, Rect area) {
   const float s = picture.s;
   const Rect plot{area.x + value_axis_width(picture.frame), area.y + 22 * s, area.w - value_axis_width(picture.frame) - 4 * s,
                   area.h - 22 * s - 36 * s};
-  if (plot.w < 60 * s || plot.h < 30 * s) return;
+  if (plot.w < 60 * s || plot.h < 30 * s) return picture.canvas.left_out();
   draw_value_axis(picture.canvas, plot, {0, 1}, "", picture.frame);
   const LegendEntry legend[] = {{q_color(theme), Views::tr("entropy Q")}, {k_color(theme), "K"}, {flow_color(theme), "C(t,t)"}};
   draw_legend(picture.canvas, {area.x, area.y, area.w, 18 * s}, legend, picture.frame);
@@ -208,10 +211,12 @@ void draw_lane(const Picture& picture, const Lane& lane, Rect plot) {
   const TextStyle style = label(picture.frame, kSmallType, theme.faint);
   fitted_text(picture.canvas, {above.x, above.y + above.h / 2}, lane.name, style, above.w);
   const float x = above.x + picture.canvas.text_width(lane.name, style) + 14 * s;
+  if (x >= above.right()) picture.canvas.left_out();
   if (x < above.right()) draw_legend(picture.canvas, {x, above.y, above.right() - x, above.h}, legend, picture.frame);
   for (std::int64_t h = 0; h < data.heads; ++h) {
     const auto values = std::span(*lane.gates).subspan(static_cast<std::size_t>(h) * n, n);
-    draw_curve(picture.canvas, plot, {0, 1}, values, head_color(h, theme), (h == data.chosen ? 2.5f : 1.5f) * s);
+    draw_curve(picture.canvas, plot, {0, 1}, values, head_color(h, theme),
+               (h == data.chosen && picture.frame.shown.cursor ? 2.5f : 1.5f) * s);
   }
   draw_winners(picture, strip, *lane.winners);
 }
@@ -224,6 +229,7 @@ void draw_over_time(const Picture& picture) {
   const bool axis = body.h - token_axis_height(picture.frame) > least;
   const float room = body.h - (axis ? token_axis_height(picture.frame) : 0);
   const auto count = std::min<std::size_t>(3, static_cast<std::size_t>(room / least));
+  if (count < 3 || !axis || width < 60 * s) picture.canvas.left_out();
   if (width < 60 * s || count == 0) return;
   const float each = room / static_cast<float>(count);
   Rect plot;
@@ -242,6 +248,7 @@ void draw_flow(const Picture& picture) {
   const Rect& body = picture.body;
   const float left = token_side_width(picture.frame), bottom = token_axis_height(picture.frame), bar = 64 * s, note = 18 * s;
   const float side = std::min(body.w - left - bar, body.h - bottom - note);
+  if (side < 40 * s) picture.canvas.left_out();
   if (side < 40 * s || data.map.rows() == 0) return;
   const Rect plot{body.x + left + std::max(0.0f, (body.w - left - bar - side) / 2), body.y + note, side, side};
   draw_matrix(picture.canvas, plot, data.map, data.coloring->scale(), {HeadGatesSheets::flow, 0, 0});

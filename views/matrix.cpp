@@ -126,11 +126,12 @@ void draw_number_axes(Canvas& canvas, Rect plot, std::int64_t count, const Frame
   const auto fit = [](float length, float each) { return std::max<std::int64_t>(1, static_cast<std::int64_t>(length / each)); };
   for (const std::int64_t i : axis_ticks(count, fit(plot.h * frame.shown.ticks, 18 * s))) {
     const float half = left.size / 2, y = plot.y + each_h * (static_cast<float>(i) + 0.5f);
-    canvas.text({plot.x - 5 * s, std::clamp(y, plot.y + half, plot.bottom() - half)}, std::to_string(i), left);
+    canvas.text({plot.x - 5 * s, frame.shown.cursor ? std::clamp(y, plot.y + half, plot.bottom() - half) : y}, std::to_string(i), left);
   }
   for (const std::int64_t i : axis_ticks(count, fit(plot.w * std::min(1.0f, frame.shown.ticks), room))) {
     const float half = canvas.text_width(std::to_string(i), below) / 2, x = plot.x + each_w * (static_cast<float>(i) + 0.5f);
-    canvas.text({std::clamp(x, plot.x + half, plot.right() - half), plot.bottom() + 10 * s}, std::to_string(i), below);
+    canvas.text({frame.shown.cursor ? std::clamp(x, plot.x + half, plot.right() - half) : x, plot.bottom() + 10 * s}, std::to_string(i),
+                below);
   }
 }
 
@@ -161,7 +162,7 @@ void draw_token_side(Canvas& canvas, Rect plot, const TokenAxis& axis, const Fra
     const std::string number = std::to_string(token);
     const float number_width = canvas.text_width(number, count);
     fitted_text(canvas, {x, y}, number, count, room);
-    fitted_text(canvas, {x + room + 3 * s, y}, visible_token(*axis.run, token), word, room - number_width - 5 * s);
+    token_text(canvas, {x + room + 3 * s, y}, visible_token(*axis.run, token), word, room - number_width - 5 * s);
   };
   if (cursor >= 0 && frame.shown.captions) {
     const float y = plot.y + each * (static_cast<float>(cursor) + 0.5f);
@@ -177,7 +178,7 @@ void draw_facts(Canvas& canvas, Rect area, std::span<const Fact> facts, const Fr
   const float line = kFactLine * frame.scale;
   float y = area.y;
   for (const Fact& fact : facts) {
-    if (y + line > area.bottom()) return;
+    if (y + line > area.bottom()) return canvas.left_out();
     const TextStyle name = label(frame, kBodyType, frame.theme.faint), exact = value(frame, kBodyType, frame.theme.ink, Align::right);
     const float width = std::min(area.w, canvas.text_width(fact.value, exact));
     fitted_text(canvas, {area.x, y + line / 2}, fact.name, name, area.w - width - 8 * frame.scale);

@@ -150,8 +150,9 @@ void draw_box(const Picture& picture, std::int64_t place) {
   const Theme& theme = picture.frame.theme;
   const float s = picture.s;
   const Rect rect = picture.box(place);
-  picture.canvas.fill_rect(rect, box.chosen ? over(faded(theme.accent, 0.12f), theme.panel) : theme.panel, 3 * s);
-  picture.canvas.stroke_rect(rect, box.chosen ? theme.accent : theme.line, (box.chosen ? 2.5f : 1) * s, 3 * s);
+  const bool chosen = box.chosen && picture.frame.shown.cursor;
+  picture.canvas.fill_rect(rect, chosen ? over(faded(theme.accent, 0.12f), theme.panel) : theme.panel, 3 * s);
+  picture.canvas.stroke_rect(rect, chosen ? theme.accent : theme.line, (chosen ? 2.5f : 1) * s, 3 * s);
   if (place % picture.per_column > 0) {  // the residual stream comes from below
     const float x = rect.x + 18 * s;
     picture.canvas.line({x, rect.bottom()}, {x, rect.bottom() + picture.gap}, theme.faint, 2 * s);
@@ -159,12 +160,13 @@ void draw_box(const Picture& picture, std::int64_t place) {
   const float sign = std::min(rect.h - 6 * s, 26 * s);
   draw_sign(picture, box, {rect.x + 18 * s - sign / 2, rect.y + (rect.h - sign) / 2, sign, sign});
   const float left = rect.x + 40 * s, width = rect.right() - 8 * s - left;
-  const TextStyle name = label(picture.frame, kBodyType, box.chosen ? theme.accent : theme.ink, Align::left, true);
+  const TextStyle name = label(picture.frame, kBodyType, chosen ? theme.accent : theme.ink, Align::left, true);
   const TextStyle quiet = picture.small(theme.faint), figures = picture.small(theme.ink, Align::right);
   const bool two = picture.two_lines();
   const float first = two ? rect.y + 0.32f * rect.h : rect.y + rect.h / 2, second = rect.y + 0.7f * rect.h;
   const float sizes = std::max(picture.canvas.text_width(box.parameters, figures), picture.canvas.text_width(box.state, figures)) + 10 * s;
   const float words = sizes < 0.5f * width ? width - sizes : width;
+  if (words == width) picture.canvas.left_out();
   if (two) {
     fitted_text(picture.canvas, {left, first}, fmt::format("{}   {}", box.name, box.memory), name, words);
     fitted_text(picture.canvas, {left, second}, box.size, quiet, words);
@@ -181,13 +183,14 @@ void draw_box(const Picture& picture, std::int64_t place) {
 }
 
 void draw_stack(const Picture& picture) {
-  if (picture.box_height < 12 * picture.s || picture.box_width < 60 * picture.s) return;
+  if (picture.box_height < 12 * picture.s || picture.box_width < 60 * picture.s) return picture.canvas.left_out();
   for (std::int64_t place = 0; place < std::ssize(picture.shown); ++place) {
     draw_box(picture, place);
     picture.canvas.hit(picture.box(place), {{ModelMapSheets::parts, picture.shown[static_cast<std::size_t>(place)]}});
   }
   const std::int64_t all = std::ssize(picture.data.boxes);
   if (std::ssize(picture.shown) == all) return;
+  picture.canvas.left_out();
   fitted_text(picture.canvas, {picture.stack.x, picture.stack.bottom() + 10 * picture.s},
               Views::tr("{} of {} shown, bottom to top", picture.shown.size(), all), picture.small(picture.frame.theme.faint),
               picture.stack.w);

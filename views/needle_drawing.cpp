@@ -104,6 +104,11 @@ void draw_falls(const Picture& picture, const ValueAxis& axis) {
   const float s = picture.s, half = 0.5f * kSmallType * s;
   const TextStyle style = picture.small(picture.frame.theme.ink, Align::left, true);
   float free = plot.x;
+  std::vector<float> marks;  // where words would hide them
+  for (const auto& fall : data.falls) {
+    if (const std::int64_t place = data.tokens.place_of(fall.token); place >= 0)
+      marks.push_back(std::clamp(data.tokens.x_of(plot, place), plot.x + 5 * s, plot.right() - 5 * s));
+  }
   for (std::size_t i = 0; i < data.falls.size(); ++i) {
     const std::int64_t place = data.tokens.place_of(data.falls[i].token);
     if (place < 0) continue;
@@ -115,7 +120,8 @@ void draw_falls(const Picture& picture, const ValueAxis& axis) {
     const std::string words = fmt::format("−{:.2f} {}", data.falls[i].by, visible_token(*data.tokens.run, data.falls[i].token));
     const float width = picture.canvas.text_width(words, style);
     const float left = x + 8 * s + width <= plot.right() ? x + 8 * s : x - 8 * s - width, y = tip - 5 * s;
-    if (left < free || y < plot.y + half) continue;
+    const auto lies_under = [&](float other) { return other + 6 * s > left && other - 6 * s < left + width; };
+    if (left < free || y < plot.y + half || std::ranges::any_of(marks, lies_under)) continue;
     picture.canvas.fill_rect({left - s, y - half, width + 2 * s, 2 * half}, faded(picture.frame.theme.panel, 0.75f));
     picture.canvas.text({left, y}, words, style);
     free = left + width + 8 * s;
@@ -140,8 +146,9 @@ void draw_curves(const Picture& picture) {
   for (const NeedleColor& color : data.colors) legend.push_back({identity_color(color.identity, theme), color.name});
   draw_legend(picture.canvas, {plot.x, plot.y - 30 * picture.s, plot.w, kSmallType * picture.s}, legend, picture.frame);
   for (const NeedleCurve& curve : data.curves) {
-    draw_curve(picture.canvas, plot, axis, curve.kept, faded(identity_color(curve.identity, theme), curve.chosen ? 1 : 0.75f),
-               (curve.chosen ? 3 : 1.5f) * picture.s);
+    draw_curve(picture.canvas, plot, axis, curve.kept,
+               faded(identity_color(curve.identity, theme), curve.chosen && picture.frame.shown.cursor ? 1 : 0.75f),
+               (curve.chosen && picture.frame.shown.cursor ? 3 : 1.5f) * picture.s);
   }
   if (mean) draw_curve(picture.canvas, plot, axis, data.mean, theme.ink, 2 * picture.s);
   picture.canvas.hit(plot, {{NeedleSheets::curves, Hit::all, 0}, 1, data.tokens.count()});
@@ -156,6 +163,7 @@ void draw_curves(const Picture& picture) {
 std::vector<std::int64_t> shown_rows(const Picture& picture, Rect list, std::int64_t count, const std::vector<bool>& important) {
   const auto fit = [&](float height) { return static_cast<std::int64_t>(height / picture.row()); };
   if (fit(list.h) >= count) return choose_shown(count, count, important);
+  picture.canvas.left_out();
   const std::vector<std::int64_t> rows = choose_shown(count, fit(list.h - picture.row()), important);
   if (list.h >= picture.row())
     fitted_text(picture.canvas, {list.x, list.bottom() - picture.row() / 2}, Views::tr("{} of {} shown", rows.size(), count),
@@ -178,7 +186,8 @@ void draw_stack(const Picture& picture, const NeedleParts& parts, Rect bar) {
       picture.canvas.text({x + width / 2, bar.y + bar.h / 2}, shown, style);
     x += width;
   }
-  picture.canvas.stroke_rect(bar, parts.chosen ? picture.frame.theme.ink : picture.frame.theme.line, (parts.chosen ? 2 : 1) * picture.s);
+  const bool chosen = parts.chosen && picture.frame.shown.cursor;
+  picture.canvas.stroke_rect(bar, chosen ? picture.frame.theme.ink : picture.frame.theme.line, (chosen ? 2 : 1) * picture.s);
 }
 
 void draw_parts(const Picture& picture) {
@@ -202,8 +211,9 @@ void draw_parts(const Picture& picture) {
   float y = list.y;
   for (const std::int64_t i : shown_rows(picture, list, std::ssize(data.parts), important)) {
     const NeedleParts& parts = data.parts[static_cast<std::size_t>(i)];
+    const bool chosen = parts.chosen && picture.frame.shown.cursor;
     fitted_text(picture.canvas, {list.x, y + row / 2}, parts.name,
-                picture.small(parts.chosen ? theme.accent : theme.ink, Align::left, parts.chosen || parts.layer < 0), name_width);
+                picture.small(chosen ? theme.accent : theme.ink, Align::left, chosen || parts.layer < 0), name_width);
     const Rect bar{list.x + name_width, y + 2 * s, list.w - name_width - read_width, row - 4 * s};
     if (bar.w > 20 * s) {
       draw_stack(picture, parts, bar);
@@ -257,6 +267,7 @@ void draw(const NeedleData& data, Canvas& canvas, Rect area, const Frame& frame)
   const Picture picture(data, canvas, area, frame);
   canvas.push_clip(area);
   if (frame.shown.captions) draw_title(picture);
+  if (picture.plot.w <= 0 || !picture.token_axis || picture.parts.h < 2 * picture.row()) canvas.left_out();
   draw_curves(picture);
   draw_parts(picture);
   draw_causes(picture);

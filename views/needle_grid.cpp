@@ -174,13 +174,16 @@ void draw_cells(const Picture& picture) {
     const NeedleGrid::Cell& cell = data.grid.cells[static_cast<std::size_t>(i)];
     const Rect rect = picture.cell(i);
     const double share = share_of(cell);
-    const TextStyle style = value(picture.frame, kBodyType, {}, Align::center, i == data.mark);
+    const TextStyle style = value(picture.frame, picture.frame.shown.cursor ? kBodyType : kSmallType, {}, Align::center, i == data.mark);
     const std::string text = cell_text(cell);
     const Color ground = std::isnan(share) ? picture.frame.theme.panel : color_at(kShare.map, static_cast<float>(share));
     if (std::isnan(share)) picture.canvas.fill_rect(rect, ground);  // quiet instead of hatched: most cells are not read yet for a while
     picture.canvas.stroke_rect(rect, picture.frame.theme.line, s);
     const float width = picture.canvas.text_width(text, style) + 6 * s;
-    if (width > rect.w || 1.4f * style.size > rect.h) continue;
+    if (width > rect.w || 1.4f * style.size > rect.h) {
+      picture.canvas.left_out();
+      continue;
+    }
     TextStyle readable = style;
     readable.color = readable_on(ground);
     picture.canvas.text({rect.x + rect.w / 2, rect.y + rect.h / 2}, text, readable);
@@ -188,7 +191,7 @@ void draw_cells(const Picture& picture) {
   picture.canvas.stroke_rect(picture.plot, picture.frame.theme.line, s);
   if (const std::int64_t now = first_read_now(data); now >= 0)
     picture.canvas.stroke_rect(picture.cell(now), picture.frame.theme.ink, 1.5f * s);
-  if (data.mark < 0 || data.mark >= data.count()) return;
+  if (data.mark < 0 || data.mark >= data.count() || !picture.frame.shown.cursor) return;
   const Rect marked = picture.cell(data.mark);
   picture.canvas.stroke_rect(marked, picture.frame.theme.panel, 5 * s);
   picture.canvas.stroke_rect(marked, picture.frame.theme.accent, 3 * s);
@@ -345,6 +348,7 @@ void draw(const NeedleGridData& data, Canvas& canvas, Rect area, const Frame& fr
                         picture.title.w),
                 style, picture.title.w);
   }
+  if (picture.plot.w <= 0) canvas.left_out();
   if (picture.plot.w > 0) {
     draw_axes(picture);
     draw_cells(picture);

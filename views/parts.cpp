@@ -223,6 +223,12 @@ std::string_view fitting(const Canvas& canvas, std::string_view text, std::strin
 
 void fitted_text(Canvas& canvas, Point at, std::string_view text, const TextStyle& style, float width) {
   const std::string shown = elided(canvas, text, style, width);
+  if (shown != text) canvas.left_out();
+  if (!shown.empty()) canvas.text(at, shown, style);
+}
+
+void token_text(Canvas& canvas, Point at, std::string_view text, const TextStyle& style, float width) {
+  const std::string shown = elided(canvas, text, style, width);
   if (!shown.empty()) canvas.text(at, shown, style);
 }
 

@@ -139,11 +139,13 @@ float height_of(Rect plot, const ValueAxis& axis, double value) { return plot.bo
 
 void draw_value_axis(Canvas& canvas, Rect plot, const ValueAxis& axis, std::string_view name, const Frame& frame) {
   const float s = frame.scale, half = 0.5f * kSmallType * s;
+  const float beyond = frame.shown.cursor ? 0 : half;  // on paper every number stands at its line
   const TextStyle style = value(frame, kSmallType, frame.theme.faint, Align::right);
   float last = std::numeric_limits<float>::infinity();
   constexpr std::int64_t most = 8;
   for (const double v : axis_values(axis, std::min(most, static_cast<std::int64_t>(plot.h * frame.shown.ticks / (24 * s))))) {
-    const float y = height_of(plot, axis, v), text_y = std::clamp(y, plot.y + half, std::max(plot.y + half, plot.bottom() - half));
+    const float y = height_of(plot, axis, v),
+                text_y = std::clamp(y, plot.y + half - beyond, std::max(plot.y + half, plot.bottom() - half) + beyond);
     canvas.line({plot.x, y}, {plot.right(), y}, faded(frame.theme.line, 0.7f), s);
     if (text_y + half > last) continue;
     fitted_text(canvas, {plot.x - 5 * s, text_y}, axis_number(v), style, value_axis_width(frame) - 5 * s);
@@ -180,6 +182,40 @@ void draw_cursor_line(Canvas& canvas, Rect plot, const TokenAxis& axis, const Fr
   canvas.line({x, plot.y}, {x, plot.bottom()}, frame.theme.accent, 2 * frame.scale);
 }
 
+namespace {
+
+/// Round numbers of tokens where not all texts have room: a figure has no use for every thirtieth word.
+void draw_token_numbers(Canvas& canvas, Rect plot, Rect numbers, const TokenAxis& axis, const Frame& frame) {
+  const TextStyle style = value(frame, kSmallType, frame.theme.faint, Align::center);
+  const double first = axis.tokens.front(), last = axis.tokens.back();
+  const float each = canvas.text_width(std::to_string(axis.tokens.back()), style) + 16 * frame.scale / frame.shown.ticks;
+  const auto most = std::max<std::int64_t>(1, static_cast<std::int64_t>(plot.w / each));
+  float free = -std::numeric_limits<float>::infinity();
+  for (const double tick : axis_values({first, std::max(last, first + 1)}, most)) {
+    const std::int64_t place = axis.place_of(static_cast<std::int64_t>(tick));
+    if (place < 0 || tick != std::floor(tick)) continue;
+    const std::string text = std::to_string(static_cast<std::int64_t>(tick));
+    const float x = axis.x_of(plot, place), half = canvas.text_width(text, style) / 2;
+    if (x - half < free) continue;
+    canvas.line({x, plot.bottom()}, {x, plot.bottom() + 2.5f * frame.scale}, frame.theme.faint, frame.scale);
+    canvas.text({x, numbers.y + numbers.h / 2}, text, style);
+    free = x + half + 4 * frame.scale;
+  }
+  fitted_text(canvas, {plot.x + plot.w / 2, numbers.bottom() + numbers.h}, Views::tr("token"),
+              label(frame, kSmallType, frame.theme.faint, Align::center), plot.w);
+}
+
+/// Whether the texts of all of them stand beside each other.
+bool have_room_for_texts(const Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& frame) {
+  const float each = plot.w / static_cast<float>(axis.count());
+  if (each < 12 * frame.scale) return false;
+  const TextStyle word = label(frame, kBodyType, frame.theme.ink, Align::center);
+  return std::ranges::all_of(
+      axis.tokens, [&](std::int32_t token) { return canvas.text_width(visible_token(*axis.run, token), word) + 8 * frame.scale <= each; });
+}
+
+}  // namespace
+
 void draw_token_axis(Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& frame) {
   if (axis.count() == 0 || plot.w <= 0) return;
   const float s = frame.scale;
@@ -188,6 +224,8 @@ void draw_token_axis(Canvas& canvas, Rect plot, const TokenAxis& axis, const Fra
   const Rect letters{plot.x, plot.bottom() + 6 * s, plot.w, kSmallType * s};
   const Rect texts{plot.x, letters.bottom(), plot.w, kBodyType * s}, numbers{plot.x, texts.bottom() + 3 * s, plot.w, kSmallType * s};
   if (frame.shown.marks) draw_span_letters(canvas, letters, axis, frame);
+  if (!frame.shown.cursor && !have_room_for_texts(canvas, plot, axis, frame))
+    return draw_token_numbers(canvas, plot, {plot.x, letters.bottom(), plot.w, kSmallType * s}, axis, frame);
 
   std::vector<Placed> taken;
   const auto place = [&](std::int64_t i, bool chosen) {
@@ -250,6 +288,7 @@ float draw_legend(Canvas& canvas, Rect line, std::span<const LegendEntry> entrie
     const std::string rest = fmt::format("+{}", entries.size() - i - 1), all = fmt::format("+{}", entries.size() - i);
     const float behind = i + 1 < entries.size() ? 8 * s + canvas.text_width(rest, style) : 0;
     if (x + width + behind > line.right()) {
+      canvas.left_out();
       if (x + canvas.text_width(all, style) <= line.right()) canvas.text({x, y}, all, label(frame, kSmallType, frame.theme.faint));
       return line.right();
     }

@@ -110,6 +110,13 @@ struct Picture {
     const Rect inner = inset(area, 8 * s);
     title = {inner.x, inner.y, inner.w, std::min(caption_height(frame), inner.h)};
     const Rect body{inner.x, title.bottom() + 4 * s, inner.w, std::max(0.0f, inner.bottom() - title.bottom() - 4 * s)};
+    const float rows = 9 * 24 * s;                  // of the bars, and of what stands below them
+    if (!frame.shown.cursor && body.w < 700 * s) {  // a column of a journal: the curves below the bars
+      bars = {body.x, body.y, body.w, rows};
+      curves = {body.x, body.y + rows + 8 * s, body.w, body.h - rows - 8 * s};
+      token_axis = curves.h > token_axis_height(frame) + 80 * s;
+      return;
+    }
     const bool both = body.w >= 440 * s;
     const float width = both ? std::min(0.38f * body.w, 380 * s) : body.w;
     bars = {body.x, body.y, width, body.h};
@@ -142,7 +149,7 @@ void draw_bar(const Picture& picture, const PredictionBar& bar, Rect row, float 
   const TextStyle token = label(picture.frame, kTokenType, theme.ink, Align::right, bar.right || bar.follows);
   const TextStyle figure = value(picture.frame, kBodyType, theme.ink, Align::right);
   const float figure_width = picture.canvas.text_width("1.234e-06", figure) + 6 * s;
-  fitted_text(picture.canvas, {row.x + text_width, y}, bar.text, token, text_width);
+  token_text(picture.canvas, {row.x + text_width, y}, bar.text, token, text_width);
   const Rect track{row.x + text_width + 8 * s, row.y + 4 * s, row.w - text_width - figure_width - 8 * s, row.h - 8 * s};
   fitted_text(picture.canvas, {row.right(), y}, number(bar.probability, 4), figure, figure_width);
   if (track.w < 10 * s) return;
@@ -172,6 +179,7 @@ void draw_bars(const Picture& picture) {
   for (const PredictionBar& bar : data.bars)
     text_width = std::max(text_width, picture.canvas.text_width(bar.text, label(picture.frame, kTokenType, theme.ink, Align::right, true)));
   text_width = std::min(text_width, 0.35f * picture.bars.w);
+  if (!all) picture.canvas.left_out();
   float y = picture.bars.y, shown = 0;
   for (std::int64_t i = 0; i < count; ++i, y += row) {
     const PredictionBar& bar = data.bars[static_cast<std::size_t>(i)];
@@ -224,13 +232,19 @@ void draw_legend_of(const Picture& picture, Rect plot) {
   const PredictionsData& data = picture.data;
   const Theme& theme = picture.frame.theme;
   std::vector<LegendEntry> legend;
-  if (data.mode == PredictionsMode::probabilities) legend.push_back({theme.ink, Views::tr("the token that follows")});
+  const TextStyle style = picture.small(theme.ink);
+  const float words = picture.canvas.text_width(Views::tr("the token that follows"), style), others = 60 * picture.s;
+  const bool wide = words + others * static_cast<float>(data.curves.size()) <= plot.w;
+  if (data.mode == PredictionsMode::probabilities)
+    legend.push_back({theme.ink, wide ? Views::tr("the token that follows") : Views::tr("next token")});
   for (std::size_t k = 0; k < data.curves.size(); ++k)
     legend.push_back({identity_color(static_cast<std::int64_t>(k) + 1, theme), quoted(data.curves[k].text)});
   const float end = draw_legend(picture.canvas, {plot.x, plot.y - 32 * picture.s, plot.w, kSmallType * picture.s}, legend, picture.frame);
   if (data.right.empty() || data.mode == PredictionsMode::logits) return;
+  const std::string squares = Views::tr("squares: the right answer where it is due"), brief = Views::tr("squares: right");
+  const float room = plot.right() - end;
   fitted_text(picture.canvas, {end, plot.y - 32 * picture.s + 0.5f * kSmallType * picture.s},
-              Views::tr("squares: the right answer where it is due"), picture.small(theme.ink), plot.right() - end);
+              fitting(picture.canvas, squares, brief, style, room), style, room);
 }
 
 void draw_lane(const Picture& picture, Rect plot, const ValueAxis& axis, std::string_view name, std::span<const float> values) {
@@ -241,7 +255,7 @@ void draw_lane(const Picture& picture, Rect plot, const ValueAxis& axis, std::st
 
 void draw_lanes(const Picture& picture) {
   const PredictionsData& data = picture.data;
-  if (picture.curves.w <= 0) return;
+  if (picture.curves.w <= 0) return picture.canvas.left_out();
   if (data.curves_message) {
     draw_message(picture.canvas, picture.curves, picture.frame, data.curves_message.headline, data.curves_message.detail);
     return;
@@ -250,8 +264,9 @@ void draw_lanes(const Picture& picture) {
   const float left = picture.curves.x + value_axis_width(picture.frame), width = picture.curves.right() - left;
   const float bottom = picture.curves.bottom() - (picture.token_axis ? token_axis_height(picture.frame) : 2 * s);
   const float room = bottom - picture.curves.y - legend;
-  if (room < name + 16 * s || width < 60 * s) return;
+  if (room < name + 16 * s || width < 60 * s) return picture.canvas.left_out();
   const bool lanes = data.mode == PredictionsMode::probabilities && room > 3 * name + 130 * s;
+  if ((data.mode == PredictionsMode::probabilities && !lanes) || !picture.token_axis) picture.canvas.left_out();
   const float first = lanes ? 0.5f * (room - 3 * name) : room - name, other = lanes ? 0.25f * (room - 3 * name) : 0;
   const Rect plot{left, picture.curves.y + legend + name, width, first};
   draw_legend_of(picture, plot);

@@ -112,8 +112,8 @@ void draw_bar(const Picture& picture, const PairedBar& bar, Rect row, float text
   const PredictionsBesideData& data = picture.data;
   const Theme& theme = picture.frame.theme;
   const float s = picture.s, y = row.y + row.h / 2;
-  fitted_text(picture.canvas, {row.x + text_width, y}, bar.text, label(picture.frame, kTokenType, theme.ink, Align::right, bar.right),
-              text_width);
+  token_text(picture.canvas, {row.x + text_width, y}, bar.text, label(picture.frame, kTokenType, theme.ink, Align::right, bar.right),
+             text_width);
   const TextStyle figure = value(picture.frame, kSmallType, theme.ink, Align::right);
   const float figure_width = picture.canvas.text_width("< 0.0000", figure) + 6 * s;
   const float signed_width = picture.canvas.text_width("-1.23e-05", figure) + 6 * s;
@@ -140,7 +140,7 @@ void draw_bars(const Picture& picture) {
   const Theme& theme = picture.frame.theme;
   const float s = picture.s, head = 1.5f * kSmallType * s, row = 32 * s;
   const LegendEntry entries[] = {{picture.color(data.own_letter), data.own_letter}, {picture.color(data.letter), data.letter}};
-  if (picture.bars.h < head + row) return;
+  if (picture.bars.h < head + row) return picture.canvas.left_out();
   draw_legend(picture.canvas, {picture.bars.x, picture.bars.y, picture.bars.w, head}, entries, picture.frame);
   fitted_text(picture.canvas, {picture.bars.right(), picture.bars.y + head / 2}, fmt::format("{} − {}", data.own_letter, data.letter),
               label(picture.frame, kSmallType, theme.faint, Align::right), 60 * s);
@@ -149,6 +149,7 @@ void draw_bars(const Picture& picture) {
     text_width = std::max(text_width, picture.canvas.text_width(bar.text, label(picture.frame, kTokenType, theme.ink, Align::right, true)));
   text_width = std::min(text_width, 0.3f * picture.bars.w);
   const auto count = std::min(std::ssize(data.bars), static_cast<std::ptrdiff_t>((picture.bars.h - head) / row));
+  if (count < std::ssize(data.bars)) picture.canvas.left_out();
   for (std::ptrdiff_t i = 0; i < count; ++i) {
     const Rect place{picture.bars.x, picture.bars.y + head + row * static_cast<float>(i), picture.bars.w, row};
     draw_bar(picture, data.bars[static_cast<std::size_t>(i)], place, text_width);
@@ -167,7 +168,7 @@ void draw_right(const Picture& picture, Rect plot, const ValueAxis& axis, std::s
 
 void draw_lanes(const Picture& picture) {
   const PredictionsBesideData& data = picture.data;
-  if (picture.curves.w <= 0) return;
+  if (picture.curves.w <= 0) return picture.canvas.left_out();
   if (data.curves_message) {
     draw_message(picture.canvas, picture.curves, picture.frame, data.curves_message.headline, data.curves_message.detail);
     return;
@@ -177,6 +178,7 @@ void draw_lanes(const Picture& picture) {
   const bool has_axis = picture.curves.h > token_axis_height(picture.frame) + 100 * s;
   const float bottom = picture.curves.bottom() - (has_axis ? token_axis_height(picture.frame) : 2 * s);
   const float room = bottom - picture.curves.y - 2 * name;
+  if (room < 40 * s || width < 60 * s || !has_axis) picture.canvas.left_out();
   if (room < 40 * s || width < 60 * s) return;
   const Rect plot{left, picture.curves.y + name, width, 0.55f * room}, below{left, plot.bottom() + name, width, 0.45f * room};
   const std::string of_next = data.window ? Views::tr("probability of the token that follows, in a window of the run")

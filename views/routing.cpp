@@ -181,7 +181,7 @@ void draw_token_row(const Picture& picture, std::int64_t index) {
   const float text_width = row.w - 14 * picture.s;
   const bool room = picture.canvas.text_width(token.text, style) + number_width <= text_width;
   if (room) picture.canvas.text({row.x + 6 * picture.s, y}, number, position);
-  fitted_text(picture.canvas, {row.right() - 8 * picture.s, y}, token.text, style, text_width);
+  token_text(picture.canvas, {row.right() - 8 * picture.s, y}, token.text, style, text_width);
   picture.canvas.hit(row, {{RoutingSheets::tokens, index}});
 }
 
@@ -199,7 +199,7 @@ std::string load_text(const PartitionBox& box) {
 /// The name, e as a bar, e as a number.
 void draw_gate_line(const Picture& picture, const PartitionBox& box, Rect row) {
   const Theme& theme = picture.frame.theme;
-  const bool chosen = box.slot == picture.data.chosen_slot;
+  const bool chosen = box.slot == picture.data.chosen_slot && picture.frame.shown.cursor;
   const Color ink = box.written ? theme.ink : theme.faint;
   const TextStyle name = label(picture.frame, kBodyType, chosen ? theme.accent : ink, Align::left, box.written || chosen);
   const TextStyle gate = value(picture.frame, kBodyType, ink, Align::right, box.written);
@@ -211,7 +211,7 @@ void draw_gate_line(const Picture& picture, const PartitionBox& box, Rect row) {
   if (box.shared || picture.data.shown < 0) return;
   fitted_text(picture.canvas, {row.right(), y}, fmt::format("{:.3f}", box.gate), gate, row.w - name_width);
   const Rect track{row.x + name_width + gap, y - 3 * picture.s, row.w - name_width - gate_width - 2 * gap, 6 * picture.s};
-  if (track.w < 2 * gap) return;
+  if (track.w < 2 * gap) return picture.canvas.left_out();
   picture.canvas.fill_rect(track, faded(theme.line, 0.5f));
   picture.canvas.fill_rect({track.x, track.y, track.w * std::clamp(box.gate, 0.0f, 1.0f), track.h}, identity_color(box.identity, theme));
 }
@@ -245,6 +245,7 @@ void draw_box(const Picture& picture, std::int64_t place) {
 void draw_hidden_count(const Picture& picture) {
   const auto shown = std::ssize(picture.shown_boxes), all = std::ssize(picture.data.boxes);
   if (shown == all) return;
+  picture.canvas.left_out();
   const Point at{picture.boxes.x + 16 * picture.s, picture.boxes.bottom() - 7 * picture.s};
   fitted_text(picture.canvas, at, Views::tr("{} of {} shown", shown, all), label(picture.frame, kSmallType, picture.frame.theme.faint),
               picture.boxes.w - 16 * picture.s);

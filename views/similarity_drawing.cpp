@@ -107,6 +107,7 @@ void draw(const SimilarityData& data, Canvas& canvas, Rect area, const Frame& fr
   canvas.push_clip(area);
   draw_caption(canvas, picture.title, data.title, Similarity::accuracy, frame);
   if (picture.plot.w <= 0) {
+    canvas.left_out();
     draw_fact_lines(canvas, picture.facts, data.facts, frame);
     canvas.pop_clip();
     return;

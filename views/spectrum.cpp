@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 
+#include "views/chart.h"
 #include "views/colormaps.h"
 #include "views/matrix.h"
 #include "views/parts.h"
@@ -121,6 +122,21 @@ Picture::Picture(const SpectrumData& data_, Canvas& canvas_, Rect area, const Fr
                 : Rect{body.x, title.bottom(), std::min(body.w, 420 * s), inner.bottom() - title.bottom()};
 }
 
+/// On paper every head has its number, near the end of its curve.
+void draw_all_ends(const Picture& picture, const std::function<float(std::int64_t)>& end, const TextStyle& style) {
+  std::vector<std::pair<float, std::int64_t>> ends;
+  for (std::int64_t head = 0; head < picture.data.heads; ++head)
+    if (!std::isnan(end(head))) ends.emplace_back(end(head), head);
+  std::ranges::sort(ends);
+  std::vector<float> wanted;
+  for (const auto& [y, head] : ends) wanted.push_back(y);
+  const float line = 1.1f * style.size, top = picture.plot.y, bottom = picture.plot.bottom();
+  if (line * static_cast<float>(ends.size()) > bottom - top + line) picture.canvas.left_out();
+  const std::vector<float> places = spread_out(wanted, line, top, bottom);
+  for (std::size_t i = 0; i < ends.size(); ++i)
+    picture.canvas.text({picture.plot.right() + 5 * picture.s, places[i]}, std::to_string(ends[i].second), style);
+}
+
 /// The numbers of heads at the right ends of their curves, where they do not touch.
 void draw_ends(const Picture& picture, const std::function<float(std::int64_t)>& end) {
   const TextStyle style = value(picture.frame, kSmallType, picture.frame.theme.ink);
@@ -132,9 +148,10 @@ void draw_ends(const Picture& picture, const std::function<float(std::int64_t)>&
     if (std::ranges::any_of(taken, [&](float other) { return std::abs(other - y) < 2 * half; })) return;
     taken.push_back(y);
     TextStyle own = style;
-    own.bold = head == picture.data.chosen;
+    own.bold = head == picture.data.chosen && picture.frame.shown.cursor;
     picture.canvas.text({x, y}, std::to_string(head), own);
   };
+  if (!picture.frame.shown.cursor) return draw_all_ends(picture, end, style);
   place(picture.data.chosen);
   for (std::int64_t head = 0; head < picture.data.heads; ++head) place(head);
 }
@@ -157,7 +174,7 @@ void draw_sigma_axis(const Picture& picture) {
 
 void draw_spectrum_curve(const Picture& picture, const HeadSpectrum& head) {
   const SpectrumData& data = picture.data;
-  const bool chosen = head.head == data.chosen;
+  const bool chosen = head.head == data.chosen && picture.frame.shown.cursor;
   const float s = picture.s, each = picture.plot.w / static_cast<float>(data.count), dot = chosen ? 3 * s : 2 * s;
   const Color color = head_color(head.head, picture.frame.theme);
   draw_curve(picture.canvas, picture.plot, data.sigma_axis, head.sigma, color, (chosen ? 2.5f : 1.2f) * s);
@@ -171,7 +188,7 @@ void draw_spectrum_curve(const Picture& picture, const HeadSpectrum& head) {
 
 void draw_spectra(const Picture& picture) {
   const SpectrumData& data = picture.data;
-  if (picture.plot.w <= 0) return;
+  if (picture.plot.w <= 0) return picture.canvas.left_out();
   draw_sigma_axis(picture);
   for (const HeadSpectrum& head : data.spectra) {
     if (head.head != data.chosen) draw_spectrum_curve(picture, head);
@@ -186,7 +203,7 @@ void draw_spectra(const Picture& picture) {
 void draw_head_row(const Picture& picture, const HeadSpectrum& head, Rect row) {
   const Theme& theme = picture.frame.theme;
   const float s = picture.s, y = row.y + row.h / 2;
-  const bool chosen = head.head == picture.data.chosen;
+  const bool chosen = head.head == picture.data.chosen && picture.frame.shown.cursor;
   const TextStyle name = label(picture.frame, kBodyType, theme.ink, Align::left, chosen);
   const TextStyle exact = value(picture.frame, kBodyType, theme.ink, Align::right, chosen);
   const float name_width = picture.canvas.text_width(Views::tr("head {}", kTwoDigits), name) + 18 * s,
@@ -206,7 +223,7 @@ void draw_head_row(const Picture& picture, const HeadSpectrum& head, Rect row) {
 void draw_list(const Picture& picture) {
   const SpectrumData& data = picture.data;
   const Rect& list = picture.list;
-  if (list.w < 150 * picture.s || list.h < 2 * picture.line()) return;
+  if (list.w < 150 * picture.s || list.h < 2 * picture.line()) return picture.canvas.left_out();
   const TextStyle head = label(picture.frame, kSmallType, picture.frame.theme.faint, Align::right);
   const float number_width = picture.canvas.text_width("000.0", value(picture.frame, kBodyType, {}, Align::right, true)) + 6 * picture.s;
   const float y = list.y + 8 * picture.s;
@@ -219,6 +236,7 @@ void draw_list(const Picture& picture) {
   const auto capacity = static_cast<std::int64_t>((fit ? room : room - 15 * picture.s) / picture.line());
   std::vector<bool> important;
   for (const HeadSpectrum& spectrum : data.spectra) important.push_back(spectrum.head == data.chosen);
+  if (!fit) picture.canvas.left_out();
   float at = top;
   for (const std::int64_t i : choose_shown(all, capacity, important)) {
     const Rect row{list.x, at, list.w, picture.line()};
@@ -239,7 +257,7 @@ void draw_partitions(const Picture& picture) {
   const TextStyle foot = label(picture.frame, kSmallType, picture.frame.theme.ink, Align::center);
   const float left = picture.canvas.text_width(Views::tr("head {}", kTwoDigits), head) + 8 * s, below = 20 * s, right = 60 * s;
   Rect plot{picture.plot.x + left, picture.plot.y, picture.plot.w - left - right, picture.plot.h - below};
-  if (plot.w < 40 * s || plot.h < 20 * s) return;
+  if (plot.w < 40 * s || plot.h < 20 * s) return picture.canvas.left_out();
   plot.w = std::min(plot.w, 110 * s * static_cast<float>(data.partitions));
   plot.h = std::min(plot.h, 90 * s * static_cast<float>(data.heads));
   const ColorScale scale = data.coloring->scale();
@@ -275,13 +293,13 @@ void draw_partitions(const Picture& picture) {
 
 void draw_series(const Picture& picture) {
   const SpectrumData& data = picture.data;
-  if (picture.plot.w <= 0) return;
+  if (picture.plot.w <= 0) return picture.canvas.left_out();
   draw_value_axis(picture.canvas, picture.plot, data.series_axis, Views::tr("{} of each head, numbered at the right", data.series_name),
                   picture.frame);
   draw_token_axis(picture.canvas, picture.plot, data.tokens, picture.frame);
   for (std::int64_t head = 0; head < data.heads; ++head) {
     draw_curve(picture.canvas, picture.plot, data.series_axis, data.series[static_cast<std::size_t>(head)],
-               head_color(head, picture.frame.theme), (head == data.chosen ? 2.5f : 1.2f) * picture.s);
+               head_color(head, picture.frame.theme), (head == data.chosen && picture.frame.shown.cursor ? 2.5f : 1.2f) * picture.s);
   }
   draw_ends(picture, [&](std::int64_t head) {
     return height_of(picture.plot, data.series_axis, data.series[static_cast<std::size_t>(head)].back());

@@ -254,7 +254,7 @@ void draw_small(const Picture& picture, const SlotMatrix& slot, Rect rect) {
   const Theme& theme = picture.frame.theme;
   const float s = picture.s, line = kSmallLine * s;
   const StateData& data = picture.data;
-  const bool chosen = &slot == &data.matrix();
+  const bool chosen = &slot == &data.matrix() && picture.frame.shown.cursor;
   const float cell = std::min(rect.w / static_cast<float>(data.columns), (rect.h - 2 * line) / static_cast<float>(data.rows));
   const Rect map{rect.x, rect.y + line, cell * static_cast<float>(data.columns), cell * static_cast<float>(data.rows)};
   const TextStyle name = label(picture.frame, kSmallType, chosen ? theme.accent : theme.ink, Align::left, chosen);
@@ -285,6 +285,7 @@ void draw_others(const Picture& picture) {
   const StateData& data = picture.data;
   Rect area = picture.others;
   const float s = picture.s, least = kLeastSmall * s, gap = kSmallGap * s, words = 2 * kSmallLine * s;
+  if (picture.has_others() && (area.w < least || area.h < least)) picture.canvas.left_out();
   if (area.w < least || area.h < least) return;
   const auto fit = [gap](float length, float each) {
     return std::max<std::int64_t>(1, static_cast<std::int64_t>((length + gap) / (each + gap)));
@@ -305,6 +306,7 @@ void draw_others(const Picture& picture) {
     ++place;
   }
   if (count == all) return;
+  picture.canvas.left_out();
   fitted_text(picture.canvas, {area.x, area.bottom() + kSmallLine * s / 2}, Views::tr("{} of {} shown", count, all),
               picture.axis(Align::left), area.w);
 }
@@ -313,6 +315,7 @@ void draw_readout(const Picture& picture) {
   const StateData& data = picture.data;
   const Rect& area = picture.readout;
   Point at{area.x, area.y + picture.line() / 2};
+  if (!data.has_chosen() && !picture.frame.shown.hints) return;
   if (!data.has_chosen()) {
     const TextStyle hint = label(picture.frame, kBodyType, picture.frame.theme.faint);
     for (const std::string& part : wrapped(picture.canvas,
@@ -356,6 +359,7 @@ void draw(const StateData& data, Canvas& canvas, Rect area, const Frame& frame) 
   const Picture picture(data, canvas, area, frame);
   canvas.push_clip(area);
   if (frame.shown.captions) draw_title(picture);
+  if (!picture.has_room() || picture.compact) canvas.left_out();
   if (picture.has_room()) {
     if (!picture.compact) draw_axes(picture);
     if (!picture.compact) draw_changes(picture);

@@ -88,18 +88,29 @@ Color curve_color(const LaneCurve& curve, const Theme& theme) {
   return curve.identity < 0 ? theme.ink : identity_color(curve.identity, theme);
 }
 
-/// Name and meaning on the left of a lane's first line, whose curve is which behind them.
-void draw_lane_title(const Lane& lane, Canvas& canvas, Rect row, const Frame& frame) {
+constexpr float kLegendLine = 15;
+
+/// Name and meaning on the left of a lane's first line, whose curve is which behind them, or below.
+void draw_lane_title(const Lane& lane, Canvas& canvas, Rect row, bool below, const Frame& frame) {
   const TextStyle name = label(frame, kSmallType, frame.theme.ink, Align::left, true), title = label(frame, kSmallType, frame.theme.faint);
   const float y = row.y + row.h / 2, title_x = row.x + canvas.text_width(lane.name, name) + 8 * frame.scale;
   fitted_text(canvas, {row.x, y}, lane.name, name, row.w);
   if (title_x >= row.right()) return;
   fitted_text(canvas, {title_x, y}, lane.title, title, row.right() - title_x);
-  const float legend_x = title_x + canvas.text_width(lane.title, title) + 16 * frame.scale;
+  const float legend_x = below ? row.x : title_x + canvas.text_width(lane.title, title) + 16 * frame.scale;
   if (lane.curves.size() < 2 || legend_x >= row.right()) return;
   std::vector<LegendEntry> entries;
   for (const LaneCurve& curve : lane.curves) entries.push_back({curve_color(curve, frame.theme), curve.name});
-  draw_legend(canvas, {legend_x, row.y, row.right() - legend_x, row.h}, entries, frame);
+  draw_legend(canvas, {legend_x, row.y + (below ? kLegendLine * frame.scale : 0), row.right() - legend_x, row.h}, entries, frame);
+}
+
+/// Whether one line has no room for a lane's title and its legend.
+bool needs_two_lines(const Lane& lane, const Canvas& canvas, float width, const Frame& frame) {
+  if (lane.curves.size() < 2) return false;
+  const TextStyle plain = label(frame, kSmallType, frame.theme.ink), bold = label(frame, kSmallType, frame.theme.ink, Align::left, true);
+  float used = canvas.text_width(lane.name, bold) + canvas.text_width(lane.title, plain) + 24 * frame.scale;
+  for (const LaneCurve& curve : lane.curves) used += canvas.text_width(curve.name, plain) + 26 * frame.scale;
+  return used > width;
 }
 
 /// A dashed line where the sequences that the model was trained on ended.
@@ -203,8 +214,12 @@ void draw(const TimelineData& data, Canvas& canvas, Rect area, const Frame& fram
     draw_message(canvas, area, frame, data.message.headline, data.message.detail);
     return;
   }
-  const float s = frame.scale, title = 18 * s;
+  const float s = frame.scale;
   const Rect inner = inset(area, 8 * s);
+  const bool below = !frame.shown.cursor &&
+                     std::ranges::any_of(data.lanes, [&](const Lane& lane) { return needs_two_lines(lane, canvas, inner.w, frame); });
+  // On paper the upper number of an axis stands at its line.
+  const float title = (frame.shown.cursor ? 18 : below ? 24 + kLegendLine : 24) * s;
   const float left = inner.x + value_axis_width(frame);
   const bool named = inner.h > token_axis_height(frame) + 2 * (title + 24 * s);
   const float bottom = inner.bottom() - (named ? token_axis_height(frame) : 0);
@@ -212,6 +227,7 @@ void draw(const TimelineData& data, Canvas& canvas, Rect area, const Frame& fram
   const auto room = static_cast<std::size_t>(std::max(1.0f, std::floor((bottom - inner.y) / (title + 30 * s))));
   const std::size_t shown = std::min(room, data.lanes.size());
   const float each = (bottom - inner.y) / static_cast<float>(shown);
+  if (shown < data.lanes.size() || !named || inner.right() - left < 40 * s) canvas.left_out();
   if (inner.right() - left < 40 * s) return;
   Rect plot;
   for (std::size_t i = 0; i < shown; ++i) {
@@ -219,7 +235,7 @@ void draw(const TimelineData& data, Canvas& canvas, Rect area, const Frame& fram
     const bool more = i + 1 == shown && shown < data.lanes.size();
     Lane titled{.name = data.lanes[i].name, .title = data.lanes[i].title, .curves = data.lanes[i].curves};
     if (more) titled.title = Views::tr("{}; {} more lanes where there is more room", titled.title, data.lanes.size() - shown);
-    draw_lane_title(titled, canvas, {inner.x, y, inner.w, title}, frame);
+    draw_lane_title(titled, canvas, {inner.x, y, inner.w, 18 * s}, below, frame);
     plot = {left, y + title, inner.right() - left, each - title - 6 * s};
     draw_lane(data, i, canvas, plot, frame);
   }

@@ -200,12 +200,13 @@ void draw_reference(const Strip& strip, Rect box) {
 
 void draw_token(const Strip& strip, Rect cell, std::int64_t token) {
   const Theme& theme = strip.frame.theme;
-  const bool read = token <= strip.data.token, needle = mark_of(*strip.data.run, token).span == SpanKind::needle;
+  const bool cursor = strip.frame.shown.cursor;
+  const bool read = token <= strip.data.token || !cursor, needle = mark_of(*strip.data.run, token).span == SpanKind::needle;
   const Color ink = read ? theme.ink : theme.faint;
   const Rect box{cell.x, cell.y + 1 * strip.s, cell.w - strip.gap(), strip.token_height() - 2 * strip.s};
   if (needle) strip.canvas.fill_rect(box, faded(theme.needle, read ? 0.35f : 0.15f), 3 * strip.s);
   draw_token_text(strip, {cell.x, cell.y, cell.w - strip.gap(), cell.h}, token, ink, needle ? ink : theme.faint);
-  if (token == strip.data.token) strip.canvas.stroke_rect(box, theme.accent, 2 * strip.s, 3 * strip.s);
+  if (token == strip.data.token && cursor) strip.canvas.stroke_rect(box, theme.accent, 2 * strip.s, 3 * strip.s);
   if (token == strip.data.reference) draw_reference(strip, box);
   for (std::size_t i = 0; i < strip.lanes.size(); ++i)
     draw_lane_cell(strip, {cell.x, cell.y + strip.lane_top(i), cell.w, cell.h}, strip.lanes[i], token);
@@ -249,7 +250,7 @@ void draw_legend(const Strip& strip, Rect row) {
     const float letter_width = strip.canvas.text_width(style.letter, letter) + 4 * strip.s;
     const std::string text = Views::tr(style.name);
     const float name_width = strip.canvas.text_width(text, name) + 16 * strip.s;
-    if (x + letter_width + name_width > row.right()) return;
+    if (x + letter_width + name_width > row.right()) return strip.canvas.left_out();
     strip.canvas.text({x, row.y + row.h / 2}, style.letter, letter);
     strip.canvas.text({x + letter_width, row.y + row.h / 2}, text, name);
     x += letter_width + name_width;
@@ -392,9 +393,10 @@ void draw(const TokenStripData& data, Canvas& canvas, Rect area, const Frame& fr
     return;
   }
   const Rect inner = inset(area, 6 * frame.scale);
-  const float position_height = 22 * frame.scale;
-  const Strip strip(data, canvas, frame, {inner.w, inner.h - position_height});
-  const auto count = std::max<std::int64_t>(1, static_cast<std::int64_t>((inner.h - position_height) / strip.line_height));
+  const float position_height = frame.shown.cursor ? 22 * frame.scale : 0, legend_height = 18 * frame.scale;
+  const float foot = frame.shown.cursor ? position_height : legend_height;  // paper has always room for what the letters mean
+  const Strip strip(data, canvas, frame, {inner.w, inner.h - foot});
+  const auto count = std::max<std::int64_t>(1, static_cast<std::int64_t>((inner.h - foot) / strip.line_height));
   const std::vector<TokenLine> lines =
       lines_around(data.tokens(), data.token, inner.w - strip.gutter, count, [&](std::int64_t t) { return strip.token_width(t); });
   canvas.push_clip(area);
@@ -403,8 +405,12 @@ void draw(const TokenStripData& data, Canvas& canvas, Rect area, const Frame& fr
     draw_line(strip, {inner.x, y, inner.w, strip.line_height}, line);
     y += strip.line_height;
   }
-  const Rect legend{inner.x, inner.bottom() - position_height - 18 * strip.s, inner.w, 18 * strip.s};
+  const Rect legend{inner.x, inner.bottom() - position_height - legend_height, inner.w, legend_height};
   if (legend.y >= y) draw_legend(strip, legend);
+  if (!frame.shown.cursor) {
+    if (strip.lanes.size() < data.lanes.size() || y > inner.bottom() + 1) canvas.left_out();
+    return canvas.pop_clip();
+  }
   draw_position(strip, {inner.x, inner.bottom() - position_height, inner.w, position_height}, {lines.front().begin, lines.back().end});
   canvas.pop_clip();
 }

@@ -84,25 +84,46 @@ void fill_spread(WritesData& data, const WriteSpreads& spreads, const Snapshot& 
                   data.place);
 }
 
+/// Whole names where all have room, else the short ones, those that do not touch.
+void draw_slot_names(const WritesData& data, Canvas& canvas, Rect plot, const Frame& frame) {
+  const float s = frame.scale, w = plot.w / static_cast<float>(data.slots);
+  const auto style_of = [&](std::int64_t slot) {
+    const bool chosen = slot == data.slot && frame.shown.cursor;
+    return label(frame, kSmallType, chosen ? frame.theme.accent : frame.theme.ink, Align::center, chosen);
+  };
+  bool whole = true;
+  for (std::int64_t slot = 0; slot < data.slots; ++slot)
+    whole = whole && canvas.text_width(data.slot_names[static_cast<std::size_t>(slot)], style_of(slot)) <= w - 6 * s;
+  const std::vector<std::string>& names = whole ? data.slot_names : data.short_names;
+  float free = plot.x - 30 * s;
+  std::int64_t skipped = 0;
+  for (std::int64_t slot = 0; slot < data.slots; ++slot) {
+    const std::string& name = names[static_cast<std::size_t>(slot)];
+    const float x = plot.x + w * (static_cast<float>(slot) + 0.5f), half = canvas.text_width(name, style_of(slot)) / 2;
+    const float left = slot == 0 ? std::min(x - half, x + w / 2 - 2 * half) : x - half;  // the first has room at its left
+    skipped += left < free ? 1 : 0;
+    if (left < free) continue;
+    canvas.text({left + half, plot.bottom() + 12 * s}, name, style_of(slot));
+    free = left + 2 * half + 4 * s;
+  }
+  if (2 * skipped > data.slots) canvas.left_out();
+}
+
 void draw_ages(const WritesData& data, Canvas& canvas, Rect body, const Frame& frame) {
   const float s = frame.scale, left = 40 * s, right = 70 * s, below = 22 * s;
   const Rect plot{body.x + left, body.y, body.w - left - right, body.h - below};
-  if (plot.w < 60 * s || plot.h < 30 * s) return;
+  if (plot.w < 60 * s || plot.h < 30 * s) return canvas.left_out();
   const ColorScale scale = data.coloring->scale();
   draw_matrix(canvas, plot, Pyramid(data.ages, data.rows, data.slots), scale, {WritesSheets::ages, 0, 0});
   canvas.stroke_rect(plot, frame.theme.line, s);
   const TextStyle number_style = value(frame, kSmallType, frame.theme.faint, Align::right);
-  const float each = plot.h / static_cast<float>(data.rows), w = plot.w / static_cast<float>(data.slots);
+  const float each = plot.h / static_cast<float>(data.rows);
   for (const std::int64_t r : axis_ticks(data.rows, std::max<std::int64_t>(1, static_cast<std::int64_t>(plot.h / (22 * s))))) {
     const float y = plot.y + each * (static_cast<float>(r) + 0.5f), half = number_style.size / 2;
-    canvas.text({plot.x - 6 * s, std::clamp(y, plot.y + half, plot.bottom() - half)}, std::to_string(r), number_style);
+    const float shown_y = frame.shown.cursor ? std::clamp(y, plot.y + half, plot.bottom() - half) : y;
+    canvas.text({plot.x - 6 * s, shown_y}, std::to_string(r), number_style);
   }
-  for (std::int64_t slot = 0; slot < data.slots; ++slot) {
-    const TextStyle style =
-        label(frame, kSmallType, slot == data.slot ? frame.theme.accent : frame.theme.ink, Align::center, slot == data.slot);
-    fitted_text(canvas, {plot.x + w * (static_cast<float>(slot) + 0.5f), plot.bottom() + 12 * s},
-                data.slot_names[static_cast<std::size_t>(slot)], style, w - 6 * s);
-  }
+  draw_slot_names(data, canvas, plot, frame);
   draw_color_bar(canvas, {plot.right() + 10 * s, plot.y, 12 * s, plot.h}, scale, data.coloring->marks, frame);
 }
 
@@ -121,7 +142,8 @@ void draw_spread(const WritesData& data, Canvas& canvas, Rect body, const Frame&
   const bool tokens = body.h - name > axis_height + 30 * s;
   const Rect plot{body.x + value_axis_width(frame), body.y + name, body.w - value_axis_width(frame),
                   body.h - name - (tokens ? axis_height : 0)};
-  if (plot.w < 60 * s || plot.h < 20 * s) return;
+  if (!tokens) canvas.left_out();
+  if (plot.w < 60 * s || plot.h < 20 * s) return canvas.left_out();
   const ValueAxis axis{0, static_cast<double>(data.rows)};
   draw_value_axis(canvas, plot, axis, Views::tr("rows that a token writes to"), frame);
   const Color pale = frame.theme.faint, strong = frame.theme.accent;
@@ -182,8 +204,10 @@ WritesData build_writes(const Snapshot& snapshot, const Cursor& cursor, const Fi
   data.place = mode == WritesMode::spread ? memory_place(layer, snapshot.layer, data.slot, head)
                                           : Views::tr("layer {}, head {}", snapshot.layer, head);
   if (mode == WritesMode::halved) data.place = decay_place(layer, data.place);
-  for (std::int64_t slot = 0; slot < data.slots; ++slot)
-    data.slot_names.push_back(slot_title(slot_identity(layer, slot), slot_name(layer, slot)));
+  for (std::int64_t slot = 0; slot < data.slots; ++slot) {
+    data.short_names.push_back(slot_name(layer, slot));
+    data.slot_names.push_back(slot_title(slot_identity(layer, slot), data.short_names.back()));
+  }
   const Question question = question_of(snapshot, cursor, mode);
   const auto* of_tokens = std::get_if<WriteSpreadQuestion>(&question);
   const WriteSpreads* spreads = of_tokens ? findings.get(*of_tokens) : nullptr;

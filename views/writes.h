@@ -18,10 +18,10 @@ struct WritesData {
   std::string title;     // the answer in a sentence
   std::string row_name;  // what a row is
   std::int64_t rows = 0, slots = 0, slot = 0, token = 0;
-  std::int64_t row = -1;  // the chosen one; −1: none
-  std::vector<std::string> slot_names;
-  std::vector<float> ages;           // [K, slots] tokens; NaN: none; empty in `spread`
-  std::optional<Coloring> coloring;  // of the ages
+  std::int64_t row = -1;                             // the chosen one; −1: none
+  std::vector<std::string> slot_names, short_names;  // "partition 3", "3"
+  std::vector<float> ages;                           // [K, slots] tokens; NaN: none; empty in `spread`
+  std::optional<Coloring> coloring;                  // of the ages
   // Of `spread`, of the chosen slot:
   TokenAxis tokens;
   std::vector<float> effective, counted;  // [tokens] rows; NaN where a token does not come

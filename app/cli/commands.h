@@ -191,6 +191,7 @@ struct FigureArguments {
   FigurePanel panel;
   FigureSpec style;
   std::string output, data, caption;
+  bool anonymous = false;
   std::string format;   // "pdf", "svg", "png", "eps"; empty: by the output's name
   std::string preview;  // "protan", "deutan", "tritan", "grey"; empty: none
   std::string command;  // the line itself, without where its outputs go

@@ -83,8 +83,9 @@ int figure_command(const FigureArguments& arguments) {
       preview(arguments.preview_file(), arguments.force), table(csv ? arguments.data : "", arguments.force);
   if (!csv && !arguments.data.empty()) Draft(arguments.data, arguments.force);  // says at once what is in the way
 
-  std::optional<Provenance> from;
-  if (!arguments.from.empty()) from = read_provenance(arguments.from);
+  std::optional<Provenance> recorded, from;  // as the figure has it; with files where they are now
+  if (!arguments.from.empty()) recorded = read_provenance(arguments.from);
+  if (recorded) from = found_again(*recorded, fs::path(arguments.from).parent_path());
   const FigureSpec spec = from ? from->spec : arguments.spec.empty() ? arguments.spec_of_options() : load_figure_spec(arguments.spec);
   const fs::path folder = fs::path(from ? arguments.from : arguments.spec).parent_path();
 
@@ -102,8 +103,8 @@ int figure_command(const FigureArguments& arguments) {
   const Figure figure = build_figure(spec, runs);
   bar.reset();
   print_notes(runs.notes());
-  Provenance made{.spec = from ? spec : settled(spec, runs),
-                  .sources = sources,
+  Provenance made{.spec = recorded ? recorded->spec : settled(spec, runs),
+                  .sources = recorded ? recorded->sources : sources,
                   .command = from ? from->command : arguments.command,
                   .program = from ? from->program : STATESCOPE_VERSION,
                   .device = arguments.device.name};
@@ -111,6 +112,7 @@ int figure_command(const FigureArguments& arguments) {
     print_note(fmt::format("{} was made by Statescope {}, this is {}", arguments.from, from->program, STATESCOPE_VERSION));
   if (const std::string warning = figure.warning(); !warning.empty()) print_note(warning);
 
+  if (arguments.anonymous) made = anonymous(std::move(made));
   const QByteArray bytes = figure_bytes(figure, format, &made);
   if (csv) table.prepare(figure_csv(figure));
   caption.prepare(figure.caption());

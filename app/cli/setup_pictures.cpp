@@ -54,6 +54,7 @@ void add_look(CLI::App& command, FigureSpec& style) {
   add_parsed(
       command, "--map", [&style](const std::string& text) { style.colors = figure_colors(text); },
       "colours of magnitudes: viridis (default), cividis, grey");
+  command.add_flag("--transparent", style.transparent, "without a white ground");
   command.add_option("--ticks", style.ticks, "density of ticks, times the usual")->check(CLI::Range(0.1, 4.0));
   command.add_flag("--captions", style.captions, "with the sentences that the view writes about itself");
   command.add_flag("!--no-annotations", style.annotations, "without needle spans, borders of partitions, training length");
@@ -67,7 +68,8 @@ void add_style(CLI::App& command, FigureSpec& style) {
       "single (89 mm, default), double (183 mm), neurips, iclr (5.5 in), slide (16:9), 120mm, or 89x60mm")
       ->trigger_on_parse();
   command.add_option("--aspect", style.aspect, "width to height of a panel (default: 1.5; similarity 1.2)")->check(CLI::Range(0.1, 10.0));
-  command.add_option("--type", style.type_pt, "5 to 12 pt (default: 7; neurips, iclr 8; slide 12)")->check(CLI::Range(5.0, 12.0));
+  command.add_option("--type", style.type_pt, "5 to 12 pt, of the smallest text (default: 6; neurips, iclr 7; slide 10)")
+      ->check(CLI::Range(5.0, 12.0));
   command.add_option("--dpi", style.dpi, "dots per inch of a PNG (default: 600)")->check(CLI::Range(50, 2400));
   add_look(command, style);
 }
@@ -165,6 +167,7 @@ void add_figure(CLI::App& app, FigureArguments& figure) {
   command.add_option("-o,--output", figure.output, "the .pdf, .svg, .png or .eps to write; -: to standard output")->required();
   command.add_option("--format", figure.format, "pdf, svg, png, eps (default: by the name; of standard output pdf)")
       ->check(CLI::IsMember({"pdf", "svg", "png", "eps"}));
+  command.add_flag("--anonymous", figure.anonymous, "no folders and no names of their owners in the figure: for a review that is blind");
   command.add_option("--data", figure.data, "write the numbers to this .h5 or .csv; -: as CSV to standard output");
   command.add_option("--caption", figure.caption, "write a draft of the caption to this file; -: to standard output");
   command
@@ -196,8 +199,9 @@ void add_film(CLI::App& app, FilmArguments& film) {
   command.add_option("--fps", film.film.frames_per_second, "frames a second (default: 30)")->check(CLI::Range(1, 120));
   command.add_option("--width", film.film.width, "pixels, even (default: 1280)")->check(CLI::Range(200, 7680));
   command.add_option("--height", film.film.height, "pixels, even (default: 720)")->check(CLI::Range(200, 4320));
-  figure.style.type_pt = 12;
-  command.add_option("--type", figure.style.type_pt, "5 to 12 pt, as if it were 254 mm wide (default: 12)")->check(CLI::Range(5.0, 12.0));
+  figure.style.type_pt = 10;
+  command.add_option("--type", figure.style.type_pt, "5 to 12 pt, of the smallest text, as if it were 254 mm wide (default: 10)")
+      ->check(CLI::Range(5.0, 12.0));
   add_look(command, figure.style);
   command.add_option("-o,--output", figure.output, "the .mp4 or .gif to write")->required();
   add_compute(command, figure.device);

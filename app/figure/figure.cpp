@@ -116,12 +116,20 @@ QByteArray pdf_of(const Figure& figure, const std::string& provenance) {
                                  QPageSize::ExactMatch));
     writer.setPageMargins({});
     writer.setCreator("Statescope");
+    writer.setTitle(QString::fromStdString(figure.subject()));
     writer.setDocumentXmpMetadata(xmp_of(provenance));
     if (!provenance.empty()) writer.addFileAttachment("figure.json", QByteArray::fromStdString(provenance), "application/json");
     draw(writer, kPdfDpi, figure);
   }
   settle(bytes);
   return bytes;
+}
+
+/// A viewer without the typeface takes one of its kind.
+void name_generic_families(QByteArray& svg, const std::string& family) {
+  svg.replace("font-family=\"DejaVu Sans Mono\"", "font-family=\"DejaVu Sans Mono, monospace\"");
+  const QByteArray own = family.empty() ? "DejaVu Sans" : QByteArray::fromStdString(family);
+  svg.replace("font-family=\"" + own + "\"", "font-family=\"" + own + ", sans-serif\"");
 }
 
 /// The generator knows whole dots only; the figure is exactly as large as asked.
@@ -144,10 +152,11 @@ QByteArray svg_of(const Figure& figure, const std::string& provenance) {
     generator.setResolution(kSvgDpi);
     generator.setSize({dots(figure.spec().width_mm, kSvgDpi), dots(figure.height_mm(), kSvgDpi)});
     generator.setViewBox(QRect(QPoint(), generator.size()));
-    generator.setTitle("Statescope");
+    generator.setTitle(QString::fromStdString(figure.subject()));
     draw(generator, kSvgDpi, figure);
   }
   set_exact_size(bytes, figure);
+  name_generic_families(bytes, figure.spec().family);
   if (const qsizetype end = bytes.indexOf("</title>"); end >= 0 && !provenance.empty())
     bytes.insert(end + 8, "\n<metadata>" + QByteArray::fromStdString(provenance_element(provenance)) + "</metadata>");
   return bytes;
@@ -200,9 +209,10 @@ QImage figure_image(const Figure& figure, double dpi) {
   const int width = dots(figure.spec().width_mm, dpi), height = dots(figure.height_mm(), dpi);
   if (static_cast<double>(width) * height > kMostPixels)
     throw Error(fmt::format("a PNG of {} × {} dots is too large; take a lower dpi or a smaller size", width, height));
-  QImage image(width, height, QImage::Format_RGB32);
+  const bool transparent = figure.spec().transparent;
+  QImage image(width, height, transparent ? QImage::Format_ARGB32 : QImage::Format_RGB32);
   if (image.isNull()) throw Error("out of memory");
-  image.fill(Qt::white);  // the last row may lie in part beyond the figure
+  image.fill(transparent ? Qt::transparent : Qt::white);  // the last row may lie in part beyond the figure
   image.setDotsPerMeterX(dots(1000, dpi));
   image.setDotsPerMeterY(dots(1000, dpi));
   draw(image, dpi, figure);

@@ -46,4 +46,12 @@ std::string provenance_in(std::string_view file, const std::string& name);
 inline constexpr const char* kProvenanceText = "Statescope";
 std::string without_spaces(std::string_view json);
 
+/// Without folders, the command line and what configs say of where they came from: files keep their own names, by which the figure calls
+/// them.
+Provenance anonymous(Provenance provenance);
+
+/// The same with each file that is no longer where its name says under the name of one that has its digest: in the figure's `folder`, where
+/// the program was started, or among the assets. Those of which there is none stay.
+Provenance found_again(Provenance provenance, const std::filesystem::path& folder);
+
 }  // namespace statescope

@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
 
-#include "app/canvas/text_canvas.h"
+#include "app/figure/print.h"
+#include "app/figure/room.h"
 #include "app/figure/studies.h"
 #include "app/figure/view_picture.h"
 #include "engine/error.h"
@@ -14,26 +18,12 @@
 namespace statescope {
 namespace {
 
-constexpr double kUnitsPerMm = 96 / 25.4;                    // of a canvas whose type is not shrunk
-constexpr double kUsualTypePt = kBodyType * 72.0 / 96;       // of kBodyType there
-constexpr float kGap = 10, kTitleHeight = 1.7f * kBodyType;  // units
-constexpr float kLeastWidth = 150, kLeastHeight = 90;        // of a panel
-
-/// Which colours are drawn with, and where the bar of them stands.
-class ColorsUsed : public TextCanvas {
- public:
-  using TextCanvas::TextCanvas;
-  void heatmap(Rect rect, const Heatmap& cells) override {
-    diverging_ = diverging_ || cells.scale.map == ColorMap::diverging;
-    if (cells.columns == 1 && rect.h > 3 * rect.w) bar_ = rect;
-  }
-  bool diverging() const { return diverging_; }
-  std::optional<Rect> bar() const { return bar_; }
-
- private:
-  bool diverging_ = false;
-  std::optional<Rect> bar_;
-};
+constexpr double kUnitsPerMm = 96 / 25.4;                                      // of a canvas whose type is not shrunk
+constexpr double kUsualTypePt = kSmallType * 72.0 / 96;                        // of the smallest type there
+constexpr float kGap = 10, kTitleHeight = 1.7f * kBodyType;                    // units
+constexpr double kLowestMm = 20, kWidestMm = 600;                              // of a figure's sides
+constexpr float kLeast = 40;                                                   // of a panel's sides
+constexpr std::array kHeights{1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0};  // that are tried, times the usual one
 
 /// "cosine", "loss (nat)"; empty: the panel has no bar of colours.
 std::string bar_label(const PanelPicture& panel) {
@@ -42,14 +32,6 @@ std::string bar_label(const PanelPicture& panel) {
   }
   return {};
 }
-
-/// What all have in common is not said.
-template <class Get>
-bool differ(const std::vector<FigurePanel>& panels, const Get& get) {
-  return std::ranges::any_of(panels, [&](const FigurePanel& panel) { return get(panel) != get(panels.front()); });
-}
-
-std::string stem(const std::string& checkpoint) { return std::filesystem::path(checkpoint).stem().string(); }
 
 /// The range of all panels that have one; signed ones stay symmetric.
 void share_range(const std::vector<std::unique_ptr<PanelPicture>>& panels) {
@@ -89,100 +71,182 @@ class ViewOnLoan : public PanelPicture {
 
 }  // namespace
 
-Figure::Figure(FigureSpec spec, std::vector<std::unique_ptr<PanelPicture>> panels) : spec_(std::move(spec)), panels_(std::move(panels)) {
+Figure::Figure(FigureSpec spec, std::vector<std::unique_ptr<PanelPicture>> panels, Kind kind)
+    : spec_(std::move(spec)), panels_(std::move(panels)), kind_(kind), titles_(figure_titles(spec_)) {
   const InEnglish paper;
-  bool titled = has_letters();
-  for (std::size_t i = 0; i < panels_.size(); ++i) {
-    bar_labels_.push_back(spec_.color_bars ? bar_label(*panels_[i]) : "");
-    titled = titled || !bar_labels_.back().empty() || !title(i).empty();
+  titles_.panels.resize(panels_.size());
+  for (const auto& panel : panels_) bar_labels_.push_back(spec_.color_bars ? bar_label(*panel) : "");
+  layout_ = layout_of(spec_.width_mm, spec_.height_mm);
+  if (kind_ == Kind::moving || has_room(layout_)) return;
+  const bool may_grow = !spec_.height_mm && !spec_.aspect;
+  for (const double factor : may_grow ? std::span<const double>(kHeights) : std::span<const double>()) {
+    const Layout higher = layout_of(spec_.width_mm, factor * layout_.height_mm);
+    if (!has_room(higher)) continue;
+    layout_ = higher;
+    return;
   }
-  title_height_ = titled ? kTitleHeight : 0;
-  const auto columns = static_cast<float>(spec_.grid_columns()), rows = static_cast<float>(spec_.grid_rows());
-  const float w = (size().w - kGap * (columns - 1)) / columns, h = (size().h - kGap * (rows - 1)) / rows - title_height_;
-  if (w >= kLeastWidth && h >= kLeastHeight) return;
-  throw Error(fmt::format("{:.0f} × {:.0f} mm have no room for {} panels in {} columns with type of {:g} pt: each needs {:.0f} × {:.0f} mm",
-                          spec_.width_mm, height_mm(), panels_.size(), spec_.grid_columns(), spec_.type_pt, kLeastWidth / units_per_mm(),
-                          (kLeastHeight + title_height_) / units_per_mm()));
+  const Layout would_do = size_that_does();
+  const std::string collision = first_collision(layout_);
+  const std::string where =
+      fmt::format("{:.0f} × {:.0f} mm have no room for all that {}, with type of {:g} pt{}", layout_.width_mm, layout_.height_mm,
+                  panels_.size() == 1 ? "is shown" : "the panels show", spec_.type_pt, collision.empty() ? "" : " (" + collision + ")");
+  if (would_do.width_mm == 0) throw Error(where + "; make a figure of fewer panels");
+  throw Error(fmt::format("{}; {:.0f} × {:.0f} mm have it (size {:.0f}x{:.0f}mm)", where, would_do.width_mm, would_do.height_mm,
+                          would_do.width_mm, would_do.height_mm));
 }
 
 double Figure::units_per_mm() const { return kUnitsPerMm * kUsualTypePt / spec_.type_pt; }
 
-double Figure::height_mm() const {
-  if (spec_.height_mm) return *spec_.height_mm;
-  const double gap = kGap / units_per_mm(), title = title_height_ / units_per_mm();
-  const auto columns = static_cast<double>(spec_.grid_columns()), rows = static_cast<double>(spec_.grid_rows());
-  const double width = (spec_.width_mm - gap * (columns - 1)) / columns;
-  const double aspect = spec_.aspect.value_or(usual_aspect(spec_.panels.empty() ? "" : spec_.panels.front().view));
-  return rows * (width / aspect + title) + gap * (rows - 1);
+Size Figure::size_of(const Layout& layout) const {
+  return {static_cast<float>(layout.width_mm * units_per_mm()), static_cast<float>(layout.height_mm * units_per_mm())};
 }
 
-Size Figure::size() const {
-  return {static_cast<float>(spec_.width_mm * units_per_mm()), static_cast<float>(height_mm() * units_per_mm())};
+Size Figure::size() const { return size_of(layout_); }
+
+float Figure::panel_width(double width_mm) const {
+  const auto columns = static_cast<float>(spec_.grid_columns());
+  return (static_cast<float>(width_mm * units_per_mm()) - kGap * (columns - 1)) / columns;
+}
+
+Figure::Layout Figure::layout_of(double width_mm, std::optional<double> height_mm) const {
+  RoomCanvas measure({}, spec_.family);
+  const PrintCanvas paper(measure);
+  const Frame shown = frame();
+  const auto height_of = [&](const std::string& text, float width, bool bold) {
+    const TextStyle style = label(shown, kBodyType, shown.theme.ink, Align::left, bold);
+    return kTitleHeight * static_cast<float>(wrapped(paper, text, style, std::max(width, kLeast)).size());
+  };
+  Layout layout{.width_mm = width_mm};
+  const float w = panel_width(width_mm), letter = has_letters() ? 2 * kBodyType : 0;
+  for (const std::string& text : titles_.columns) layout.over_columns = std::max(layout.over_columns, height_of(text, w - 8, true));
+  for (const std::string& text : titles_.rows)
+    layout.over_rows = std::max(layout.over_rows, height_of(text, static_cast<float>(width_mm * units_per_mm()) - 16, true));
+  const bool has_line = has_letters() || std::ranges::any_of(bar_labels_, [](const std::string& text) { return !text.empty(); });
+  layout.over_panels = has_line ? kTitleHeight : 0;
+  for (const std::string& text : titles_.panels) layout.over_panels = std::max(layout.over_panels, height_of(text, w - 16 - letter, false));
+  const double aspect = spec_.aspect.value_or(usual_aspect(spec_.panels.empty() ? "" : spec_.panels.front().view));
+  const auto rows = static_cast<double>(spec_.grid_rows());
+  const double units = rows * (w / aspect + layout.over_panels + layout.over_rows) + kGap * (rows - 1) + layout.over_columns;
+  layout.height_mm = height_mm.value_or(units / units_per_mm());
+  return layout;
+}
+
+std::string Figure::first_collision(const Layout& layout) const {
+  RoomCanvas room(size_of(layout), spec_.family);
+  draw(room, layout);
+  return room.collision();
+}
+
+bool Figure::has_room(const Layout& layout) const {
+  RoomCanvas room(size_of(layout), spec_.family);
+  draw(room, layout);
+  return room.has_room();
+}
+
+Figure::Layout Figure::size_that_does() const {
+  constexpr double step = 1.08;
+  for (double factor = step; factor * spec_.width_mm <= kWidestMm && factor * layout_.height_mm <= kWidestMm; factor *= step) {
+    for (const double higher : {1.0, 1.3, 1.7}) {
+      Layout found = layout_of(std::ceil(factor * spec_.width_mm), std::ceil(higher * factor * layout_.height_mm));
+      if (!has_room(found)) continue;
+      for (Layout lower = found; lower.height_mm >= kLowestMm && has_room(lower);
+           lower = layout_of(found.width_mm, std::floor(found.height_mm / step)))
+        found = lower;
+      return found;
+    }
+  }
+  return {};
 }
 
 bool Figure::has_letters() const { return spec_.letters.value_or(panels_.size() > 1); }
 
-std::string Figure::title(std::size_t index) const {
-  if (!spec_.titles || index >= spec_.panels.size()) return {};
-  const std::vector<FigurePanel>& panels = spec_.panels;
-  const FigurePanel& panel = panels[index];
-  if (panel.title) return *panel.title;
-  std::vector<std::string> words;
-  if (differ(panels, [](const FigurePanel& p) { return p.view; }) && !panel.view.empty())
-    words.push_back(std::string(std::ranges::find(view_catalogue(), panel.view, &ViewRow::id)->title));
-  if (differ(panels, [](const FigurePanel& p) { return p.checkpoints; }) && !panel.checkpoints.empty())
-    words.push_back(stem(panel.checkpoints.front()));
-  if (differ(panels, [](const FigurePanel& p) { return p.mode; })) words.push_back(panel.mode);
-  if (differ(panels, [](const FigurePanel& p) { return p.layer; }) && panel.layer) words.push_back(fmt::format("layer {}", *panel.layer));
-  if (differ(panels, [](const FigurePanel& p) { return p.head; })) words.push_back(fmt::format("head {}", panel.head));
-  if (differ(panels, [](const FigurePanel& p) { return p.slot; })) words.push_back(fmt::format("slot {}", panel.slot));
-  if (differ(panels, [](const FigurePanel& p) { return p.token; }) && panel.token) words.push_back(fmt::format("token {}", *panel.token));
-  return joined(words, ", ");
+Frame Figure::frame() const {
+  return {light_theme(),
+          1,
+          {.captions = spec_.captions,
+           .marks = spec_.annotations,
+           .color_bars = spec_.color_bars,
+           .hints = false,
+           .cursor = kind_ == Kind::moving,
+           .ticks = static_cast<float>(spec_.ticks)}};
 }
 
-void Figure::draw(Canvas& canvas) const {
-  const InEnglish paper;
-  const Frame frame{
-      light_theme(),
-      1,
-      {.captions = spec_.captions, .marks = spec_.annotations, .color_bars = spec_.color_bars, .ticks = static_cast<float>(spec_.ticks)}};
-  canvas.fill_rect({0, 0, size().w, size().h}, frame.theme.panel);
-  const std::int64_t columns = spec_.grid_columns(), rows = spec_.grid_rows();
-  const float w = (size().w - kGap * static_cast<float>(columns - 1)) / static_cast<float>(columns);
-  const float h = (size().h - kGap * static_cast<float>(rows - 1)) / static_cast<float>(rows);
-  for (std::size_t i = 0; i < panels_.size(); ++i) {
-    const auto place = static_cast<std::int64_t>(i);
-    draw_panel(i, canvas, {static_cast<float>(place % columns) * (w + kGap), static_cast<float>(place / columns) * (h + kGap), w, h},
-               frame);
+void Figure::draw(Canvas& canvas) const { draw(canvas, layout_); }
+
+void Figure::draw(Canvas& paper, const Layout& layout) const {
+  const InEnglish english;
+  PrintCanvas canvas(paper);
+  const Frame shown = frame();
+  const Size all = size_of(layout);
+  if (!spec_.transparent) canvas.fill_rect({0, 0, all.w, all.h}, shown.theme.panel, 0);
+  const auto columns = static_cast<std::size_t>(spec_.grid_columns()), rows = static_cast<std::size_t>(spec_.grid_rows());
+  const float w = panel_width(layout.width_mm);
+  const float h = (all.h - layout.over_columns - kGap * static_cast<float>(rows - 1)) / static_cast<float>(rows) - layout.over_rows;
+  if (w < kLeast || h - layout.over_panels < kLeast) return canvas.left_out();
+  const auto draw_heading = [&](const std::string& text, Rect place, Align align) {
+    const TextStyle style = label(shown, kBodyType, shown.theme.ink, align, true);
+    const float x = align == Align::center ? place.x + place.w / 2 : place.x + 8;
+    float y = place.y + 0.55f * kTitleHeight;
+    for (const std::string& line : wrapped(canvas, text, style, place.w - 8)) {
+      fitted_text(canvas, {x, y}, line, style, place.w);
+      y += kTitleHeight;
+    }
+  };
+  for (std::size_t i = 0; i < titles_.columns.size(); ++i)
+    draw_heading(titles_.columns[i], {static_cast<float>(i) * (w + kGap), 0, w, layout.over_columns}, Align::center);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const float top = layout.over_columns + static_cast<float>(row) * (layout.over_rows + h + kGap);
+    if (row < titles_.rows.size()) draw_heading(titles_.rows[row], {0, top, all.w, layout.over_rows}, Align::left);
+    for (std::size_t i = row * columns; i < std::min((row + 1) * columns, panels_.size()); ++i)
+      draw_panel(i, canvas, {static_cast<float>(i % columns) * (w + kGap), top + layout.over_rows, w, h}, layout);
   }
 }
 
-void Figure::draw_panel(std::size_t index, Canvas& canvas, Rect area, const Frame& frame) const {
-  const float y = area.y + 0.55f * title_height_;
-  const TextStyle letter = label(frame, kBodyType, frame.theme.ink, Align::left, true), plain = label(frame, kBodyType, frame.theme.ink);
-  const Rect body{area.x, area.y + title_height_, area.w, area.h - title_height_};
-  float x = area.x + 8;
+void Figure::draw_panel(std::size_t index, Canvas& canvas, Rect area, const Layout& layout) const {
+  const Frame shown = frame();
+  const TextStyle letter = label(shown, kBodyType, shown.theme.ink, Align::left, true), plain = label(shown, kBodyType, shown.theme.ink);
+  const Rect body{area.x, area.y + layout.over_panels, area.w, area.h - layout.over_panels};
+  float x = area.x + 8, y = area.y + 0.55f * kTitleHeight;
   if (has_letters()) {
     canvas.text({x, y}, panel_letter(index), letter);
     x += canvas.text_width(panel_letter(index), letter) + 6;
   }
-  fitted_text(canvas, {x, y}, title(index), plain, draw_bar_label(index, canvas, body, frame) - 6 - x);
-  panels_[index]->draw(canvas, body, frame);
+  for (const std::string& line : wrapped(canvas, titles_.panels[index], plain, area.right() - 8 - x)) {
+    fitted_text(canvas, {x, y}, line, plain, area.right() - 8 - x);
+    y += kTitleHeight;
+  }
+  draw_bar_label(index, canvas, body, layout);
+  panels_[index]->draw(canvas, body, shown);
 }
 
-/// Above the bar, or in the line of titles where that is too low. Returns where the title has to end.
-float Figure::draw_bar_label(std::size_t index, Canvas& canvas, Rect body, const Frame& frame) const {
+/// Above the bar where it has room there, else in the last line of titles.
+void Figure::draw_bar_label(std::size_t index, Canvas& canvas, Rect body, const Layout& layout) const {
   const std::string& text = bar_labels_[index];
-  ColorsUsed colors(size());
-  if (!text.empty()) panels_[index]->draw(colors, body, frame);
-  const float right = body.right() - 8;
-  if (!colors.bar()) return right;
-  const TextStyle style = label(frame, kSmallType, frame.theme.faint);
-  const float width = std::min(0.5f * body.w, canvas.text_width(text, style) + 1);
-  const float x = std::min(colors.bar()->x, right - width), above = colors.bar()->y - 0.8f * kSmallType,
-              line = body.y - 0.45f * title_height_;
-  fitted_text(canvas, {x, std::max(line, above)}, text, style, width);
-  return above > body.y ? right : x;
+  if (text.empty()) return;
+  RoomCanvas room(size_of(layout), spec_.family);
+  PrintCanvas paper(room);
+  const Frame shown = frame();
+  panels_[index]->draw(paper, body, shown);
+  if (!room.bar()) return;
+  const TextStyle style = label(shown, kSmallType, shown.theme.faint);
+  const float width = canvas.text_width(text, style), x = std::min(room.bar()->x, body.right() - 8 - width);
+  const float above = room.bar()->y - 0.8f * kSmallType, half = 0.5f * kSmallType;
+  const bool is_free = std::ranges::none_of(room.texts(), [&](const TextCanvas::Placed& other) {
+    const Rect& box = other.rect;
+    return box.x < x + width + 4 && x - 4 < box.right() && box.y < above + half && above - half < box.bottom();
+  });
+  const bool fits = above > body.y && is_free;
+  fitted_text(canvas, {x, fits ? above : body.y - 0.45f * kTitleHeight}, text, style, body.right() - x);
+}
+
+std::string Figure::subject() const {
+  std::vector<std::string> words;
+  for (const FigurePanel& panel : spec_.panels) {
+    const auto row = std::ranges::find(view_catalogue(), panel.view, &ViewRow::id);
+    const std::string word = row == view_catalogue().end() ? panel.chart : std::string(row->title);
+    if (!word.empty() && std::ranges::find(words, word) == words.end()) words.push_back(word);
+  }
+  return words.empty() ? "Statescope" : joined(words, ", ");
 }
 
 std::string Figure::caption() const {
@@ -197,7 +261,7 @@ std::string Figure::caption() const {
 }
 
 std::string Figure::warning() const {
-  ColorsUsed colors(size());
+  RoomCanvas colors(size(), spec_.family);
   draw(colors);
   if (!colors.diverging()) return {};
   return Figures::tr("signed numbers have diverging colours: printed in grey, a negative number looks like the positive one of its size");

@@ -11,36 +11,66 @@
 
 namespace statescope {
 
+/// What tells panels apart, where it is said once: above the columns, above the rows, above each panel.
+struct FigureTitles {
+  std::vector<std::string> columns, rows, panels;  // empty where nothing is to be said
+};
+FigureTitles figure_titles(const FigureSpec& spec);
+
 class Figure {
  public:
-  /// Panels that are built, in the order of the spec. Throws Error where they have no room.
-  Figure(FigureSpec spec, std::vector<std::unique_ptr<PanelPicture>> panels);
+  /// printed: nothing of what is chosen in the window, and all that the views show has its room; moving: a picture of a film, which shows
+  /// the cursor.
+  enum class Kind { printed, moving };
+
+  /// Panels that are built, in the order of the spec. Where the spec has neither height nor aspect, the figure is as high as they need.
+  /// Throws Error where there is no room for what they show, with the size that would have it.
+  Figure(FigureSpec spec, std::vector<std::unique_ptr<PanelPicture>> panels, Kind kind = Kind::printed);
 
   const FigureSpec& spec() const { return spec_; }
   const std::vector<std::unique_ptr<PanelPicture>>& panels() const { return panels_; }
-  /// By the panels' aspect where the spec has none.
-  double height_mm() const;
+  double height_mm() const { return layout_.height_mm; }
   /// Units of the canvas: type of the usual size is then as large on paper as the spec has it.
   Size size() const;
   /// Units of the canvas to a millimetre.
   double units_per_mm() const;
   /// In light colours. The canvas has size().
   void draw(Canvas& canvas) const;
+  /// "Similarity", "recall, speed": what it is of, in a few words.
+  std::string subject() const;
   /// What a paper would say below it: a sentence or two for each panel.
   std::string caption() const;
   /// In a line, what of its colours greyscale would make ambiguous; empty: nothing.
   std::string warning() const;
 
  private:
-  std::string title(std::size_t panel) const;
+  /// A size, and in units what stands above the columns, the rows and the panels.
+  struct Layout {
+    double width_mm = 0, height_mm = 0;
+    float over_columns = 0, over_rows = 0, over_panels = 0;
+  };
+
   bool has_letters() const;
-  void draw_panel(std::size_t panel, Canvas& canvas, Rect area, const Frame& frame) const;
-  float draw_bar_label(std::size_t panel, Canvas& canvas, Rect body, const Frame& frame) const;
+  Frame frame() const;
+  Size size_of(const Layout& layout) const;
+  float panel_width(double width_mm) const;
+  /// Of that width and height; unset: by the panels' aspect.
+  Layout layout_of(double width_mm, std::optional<double> height_mm) const;
+  bool has_room(const Layout& layout) const;
+  /// RoomCanvas::collision
+  std::string first_collision(const Layout& layout) const;
+  /// The least tried size, of about the same shape, that has room; of no size, if none has.
+  Layout size_that_does() const;
+  void draw(Canvas& canvas, const Layout& layout) const;
+  void draw_panel(std::size_t panel, Canvas& canvas, Rect area, const Layout& layout) const;
+  void draw_bar_label(std::size_t panel, Canvas& canvas, Rect body, const Layout& layout) const;
 
   FigureSpec spec_;
   std::vector<std::unique_ptr<PanelPicture>> panels_;
+  Kind kind_;
+  FigureTitles titles_;
   std::vector<std::string> bar_labels_;  // of the panels' colours; empty where there is no bar
-  float title_height_ = 0;               // of the line above each panel, in units
+  Layout layout_;
 };
 
 /// "a", "b", …, "z", "aa"

@@ -32,7 +32,7 @@ struct Preset {
   double type_pt;
 };
 constexpr std::array<Preset, 5> kPresets{
-    {{"single", 89, 0, 7}, {"double", 183, 0, 7}, {"neurips", 139.7, 0, 8}, {"iclr", 139.7, 0, 8}, {"slide", 254, 142.875, 12}}};
+    {{"single", 89, 0, 6}, {"double", 183, 0, 6}, {"neurips", 139.7, 0, 7}, {"iclr", 139.7, 0, 7}, {"slide", 254, 142.875, 10}}};
 constexpr std::array<std::pair<std::string_view, FigureColors>, 3> kColors{
     {{"viridis", FigureColors::viridis}, {"cividis", FigureColors::cividis}, {"grey", FigureColors::grey}}};
 constexpr std::array<std::pair<std::string_view, RangeChoice::Fit>, 3> kFits{
@@ -174,6 +174,7 @@ FigurePanel panel_in(const json& value, const std::string& place) {
   if (object.find("knob")) object.take("knob", panel.knob.emplace(), -1e12, 1e12);
   if (const json* range = object.find("range")) panel.range = range_in(*range, object);
   object.take("logarithmic", panel.range.logarithmic);
+  read_chart_keys(object, panel.keys);
   if (object.find("title")) object.take("title", panel.title.emplace());
   object.nothing_else("a panel");
   try {
@@ -242,6 +243,7 @@ FigureSpec spec_in(const json& value) {
   object.take("captions", spec.captions);
   if (object.find("letters")) object.take("letters", spec.letters.emplace());
   object.take("ticks", spec.ticks, 0.1, 4);
+  object.take("transparent", spec.transparent);
   object.take("dpi", spec.dpi, 50, 2400);
   object.take("columns", spec.columns, 0, static_cast<std::int64_t>(kMostPanels));
   read_panels(object, spec);
@@ -304,6 +306,7 @@ json panel_json(const FigurePanel& panel) {
   else if (panel.range.fit != RangeChoice::Fit::own)
     out["range"] = name_of(kFits, panel.range.fit);
   put(out, "logarithmic", panel.range.logarithmic, false);
+  put_chart_keys(out, panel.keys);
   put(out, "title", panel.title);
   return out;
 }
@@ -332,6 +335,7 @@ std::size_t mode_number(const View& view, std::string_view id, const std::string
 void check_panel(const FigurePanel& panel) {
   if (panel.view.empty() == panel.chart.empty()) throw Error("needs either \"view\" or \"chart\"");
   if (panel.view.empty()) return;
+  if (panel.keys != ChartKeys{}) throw Error("\"x_axis\", \"y_axis\", \"names\", \"x\", \"y\" and \"by\" are a chart's");
   const auto row = std::ranges::find(view_catalogue(), panel.view, &ViewRow::id);
   if (row == view_catalogue().end()) {
     std::string known;
@@ -385,6 +389,7 @@ std::string to_json(const FigureSpec& spec) {
   put(out, "captions", spec.captions, usual.captions);
   put(out, "letters", spec.letters);
   put(out, "ticks", spec.ticks, usual.ticks);
+  put(out, "transparent", spec.transparent, usual.transparent);
   put(out, "dpi", spec.dpi, usual.dpi);
   put(out, "columns", spec.columns, usual.columns);
   for (const FigurePanel& panel : spec.panels) out["panels"].push_back(panel_json(panel));

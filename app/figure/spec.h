@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/figure/chart_keys.h"
 #include "engine/session/session.h"
 #include "views/view.h"
 
@@ -32,6 +33,7 @@ struct FigurePanel {
   std::string mode;                       // one of View::modes; empty: the first
   std::optional<double> knob;
   RangeChoice range;
+  ChartKeys keys;                    // of a chart
   std::optional<std::string> title;  // unset: what is special about this panel
 };
 
@@ -43,7 +45,7 @@ struct FigureSpec {
   std::optional<double> height_mm;  // unset: by `aspect`
   std::optional<double> aspect;     // width to height of each panel; unset: usual_aspect of the first panel
   std::string family;               // of type; empty: the shipped one
-  double type_pt = 7;               // of what a view writes in its usual size; 5 … 12
+  double type_pt = 6;               // the smallest that is written; 5 … 12
   double line_width = 1;            // of lines, times the usual
   FigureColors colors = FigureColors::viridis;
   bool shared_range = false;  // all panels have one range of colours
@@ -51,6 +53,7 @@ struct FigureSpec {
   bool captions = false;        // the sentences that views write about themselves
   std::optional<bool> letters;  // a, b, c; unset: where there are several panels
   double ticks = 1;             // how densely they stand, of the usual
+  bool transparent = false;     // without a white ground
   int dpi = 600;                // of a PNG
   std::int64_t columns = 0;     // of the grid; 0: as the lists that panels were expanded from have it, else as square as it goes
   std::vector<FigurePanel> panels;

@@ -45,7 +45,8 @@ const std::vector<StudyRow>& study_table() {
       {"receptive_field_by_layer", StudyNeeds::checkpoints, {}, receptive_field_by_layer},
       {"gate_entropy_by_lambda", StudyNeeds::checkpoints, {"write gates", "read gates"}, gate_entropy_by_lambda},
       {"recall", StudyNeeds::scores, {"over load", "over length", "over partitions", "over seeds"}, recall},
-      {"speed", StudyNeeds::nothing, {"over length", "over partitions"}, speed}};
+      {"speed", StudyNeeds::nothing, {"over length", "over partitions"}, speed},
+      {"columns", StudyNeeds::columns, {}, columns_of_a_file}};
   return table;
 }
 
@@ -62,7 +63,13 @@ std::unique_ptr<PanelPicture> make_study(const FigurePanel& panel, FigureRuns& r
   }
   if (row->needs == StudyNeeds::checkpoints && panel.checkpoints.empty()) throw Error(panel.chart + " needs checkpoints");
   if (row->needs == StudyNeeds::scores && panel.data.empty()) throw Error(panel.chart + " needs data: files of statescope eval --json");
-  return std::make_unique<ChartPicture>(row->make(panel, runs));
+  if (row->needs == StudyNeeds::columns && panel.data.empty()) throw Error(panel.chart + " needs data: CSV, or lines of JSON");
+  const ChartKeys& keys = panel.keys;
+  if (row->needs != StudyNeeds::columns && !(keys.x.empty() && keys.y.empty() && keys.by.empty()))
+    throw Error("\"x\", \"y\" and \"by\" are for the chart columns");
+  Chart chart = row->make(panel, runs);
+  apply(keys, chart);
+  return std::make_unique<ChartPicture>(std::move(chart));
 }
 
 std::vector<std::string> series_names(std::span<const std::string> checkpoints) {

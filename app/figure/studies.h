@@ -12,7 +12,7 @@
 
 namespace statescope {
 
-enum class StudyNeeds { checkpoints, scores, nothing };
+enum class StudyNeeds { checkpoints, scores, columns, nothing };
 
 /// A row of the table of studies.
 struct StudyRow {

@@ -24,4 +24,9 @@ Chart recall(const FigurePanel& panel, FigureRuns& runs);
 /// Mode "over length" or "over partitions" (SSE Fig. 6); measured anew where the panel has no data.
 Chart speed(const FigurePanel& panel, FigureRuns& runs);
 
+// Of any file.
+
+/// The panel's columns over another one (app/figure/columns_file.h).
+Chart columns_of_a_file(const FigurePanel& panel, FigureRuns& runs);
+
 }  // namespace statescope

@@ -42,7 +42,7 @@ Figure figure_at(FigureSpec spec, std::int64_t token, FigureRuns& runs) {
     panel.token = token;
     pictures.push_back(make_view_picture(panel, runs));
   }
-  return {std::move(spec), std::move(pictures)};
+  return {std::move(spec), std::move(pictures), Figure::Kind::moving};
 }
 
 /// So many frames: the step from the token before, where there is one, then rest.

@@ -234,6 +234,14 @@ void FigurePage::choose_size(int index) {
   preview_delay_.start();
 }
 
+/// A journal's size says how wide a figure is.
+bool FigurePage::is_height_free() const {
+  if (size_->currentIndex() == own_size) return false;
+  FigureSpec spec;
+  set_size(spec, sizes[size_->currentIndex()].value);
+  return !spec.height_mm;
+}
+
 /// As the view in focus wants it.
 void FigurePage::fit_height() {
   if (size_->currentIndex() == own_size) return;
@@ -273,7 +281,13 @@ void FigurePage::show_preview() {
     const std::optional<ViewRecipe> recipe = panel.recipe();
     const std::unique_ptr<View> built = recipe ? build(*recipe) : nullptr;
     pictures.push_back(picture_of(built ? *built : panel.view()));
-    const Figure figure(style(), std::move(pictures));
+    FigureSpec spec = style();
+    if (is_height_free()) spec.height_mm.reset();  // as high as the view needs
+    const Figure figure(spec, std::move(pictures));
+    if (is_height_free()) {
+      const QSignalBlocker quiet(height_);
+      height_->setValue(std::ceil(10 * figure.height_mm()) / 10);
+    }
     layout()->activate();
     const double across = preview_->width() / figure.spec().width_mm, down = preview_share * parentWidget()->height() / figure.height_mm();
     const double dpi = std::min(across, down) * devicePixelRatioF() * mm_per_inch;

@@ -37,6 +37,7 @@ class FigurePage : public QWidget {
   FigureSpec style() const;
   void show_preview();
   void choose_size(int index);
+  bool is_height_free() const;
   void fit_height();
   void browse();
   QString why_not_there() const;

@@ -3645,6 +3645,22 @@
         <source>How far the predictions and the states of this branch have moved from those of its parent. After each token: KL(p ‖ p′) = Σ p ln(p / p′) of the next token, p on the parent branch and p′ here, and max |z′ − z| of the logits. Below: ‖S′ − S‖_F / ‖S‖_F of every layer&apos;s state S_t (GLA eq. 3, SSE eq. 9) after the cursor&apos;s token.</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>next token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>half-life, tokens; dashes: all {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>tokens until 0.001 is left; dashes: all {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>squares: right</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::BreakpointPage</name>

@@ -214,7 +214,7 @@ TEST_CASE("figure: a grid from a spec shares one range; letters, titles and a vi
   REQUIRE(figure_command(arguments) == 0);
   const QByteArray svg = bytes(arguments.output);
   CHECK(svg.count("<image") == 2 * 4);  // of each panel the state and the bar of its colours
-  for (const char* text : {">a<", ">d<", ">layer 2, head 1<"}) CHECK(svg.contains(text));
+  for (const char* text : {">a<", ">d<", ">layer 2<", ">head 1<"}) CHECK(svg.contains(text));
   arguments.output = folder.filePath("none.svg").toStdString();
   std::ofstream(arguments.spec) << R"({"panels": [{"view": "state", "prompt": "needle.json", "checkpoint": "niah-transformer.h5"}]})";
   CHECK(error_of(arguments).find("keeps no matrix state") != std::string::npos);
@@ -256,7 +256,7 @@ TEST_CASE("figure: a failure is one line and leaves nothing", "[figure]") {
   fails("ends with .pdf, .svg or .png", [](FigureArguments& a) { a.output += ".gif"; });
   fails("No such file or directory", [&](FigureArguments& a) { a.output = folder.filePath("no/figure.pdf").toStdString(); });
   fails("there is no typeface 'Comic Papyrus'", [](FigureArguments& a) { a.style.family = "Comic Papyrus"; });
-  fails("have no room for 1 panels", [](FigureArguments& a) { set_size(a.style, "20x20mm"), a.style.type_pt = 12; });
+  fails("have no room for all that is shown", [](FigureArguments& a) { set_size(a.style, "20x20mm"), a.style.type_pt = 12; });
   fails("layer 99 is not in this run", [](FigureArguments& a) { a.panel.layer = 99; });
   fails("head 99 is not in this run", [](FigureArguments& a) { a.panel.head = 99; });
   fails("there is no such file", [](FigureArguments& a) { a.checkpoints = {"missing.h5"}; });

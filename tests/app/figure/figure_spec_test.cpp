@@ -82,7 +82,7 @@ TEST_CASE("figure spec: sizes by name and by number; the preset brings its type"
   FigureSpec spec;
   set_size(spec, "slide");
   CHECK(spec.width_mm / *spec.height_mm == Approx(16.0 / 9));
-  CHECK(spec.type_pt == 12);
+  CHECK(spec.type_pt == 10);
   set_size(spec, "89x60mm");
   CHECK(spec.width_mm == 89);
   CHECK(spec.height_mm == 60);

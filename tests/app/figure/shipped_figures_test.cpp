@@ -8,6 +8,7 @@
 #include "app/figure/render.h"
 #include "app/figure/studies.h"
 #include "engine/error.h"
+#include "tests/app/window/qt_application.h"
 #include "tests/catch.h"
 #include "tests/source.h"
 #include "tests/temporary_folder.h"
@@ -28,6 +29,7 @@ struct Drawn {
 };
 
 Drawn drawn(const FigureSpec& spec) {
+  qt_application();
   FigureRuns runs(kFigures);
   const Figure figure = build_figure(spec, runs);
   TextCanvas canvas(figure.size());
@@ -40,7 +42,7 @@ Drawn drawn(const FigureSpec& spec) {
 Drawn drawn(const char* name) { return drawn(load_figure_spec(kFigures / name)); }
 
 /// A spec of one chart.
-FigureSpec chart(const std::string& rest) { return parse_figure_spec("{\"panels\": [{" + rest + "}]}", "spec"); }
+FigureSpec chart(const std::string& rest) { return parse_figure_spec("{\"size\": \"600x120mm\", \"panels\": [{" + rest + "}]}", "spec"); }
 
 std::string refusal(const std::string& rest) {
   try {
