@@ -10,6 +10,7 @@
 #include "views/needle.h"
 #include "views/needle_grid.h"
 #include "views/predictions.h"
+#include "views/remembered.h"
 #include "views/routing.h"
 #include "views/similarity.h"
 #include "views/spectrum.h"
@@ -67,6 +68,14 @@ std::span<const ViewRow> view_catalogue() {
            "above 0.001, mean over the last 128 tokens (SSE Def. 4, fig. 9). What a delta rule erases is not in it. "
            "Of a selective scan log α of a state is the mean of Δ A over its channels (Mamba eq. 4)."),
        make_decay, ShownPlace::state},
+      {"remembered", QT_TRANSLATE_NOOP("Views", "Remembered input"),
+       QT_TRANSLATE_NOOP("Views", "What does the state still say of the past input?"),
+       QT_TRANSLATE_NOOP(
+           "Views",
+           "Of one channel of S4 with HiPPO's matrix (S4 eq. 2), whose N states X_n are coefficients of Legendre polynomials: û = Σ_n X_n "
+           "√(2n+1) P_n(2 e^{−s} − 1) at s = (t − s' + ½) Δ for the input of token s', beside that input. The longer ago, the coarser: "
+           "N polynomials share what is weighed with e^{−s}. The channel is the chosen column of the state."),
+       make_remembered, ShownPlace::state},
       {"delta_rule", QT_TRANSLATE_NOOP("Views", "Delta rule"), QT_TRANSLATE_NOOP("Views", "What does the token correct?"),
        QT_TRANSLATE_NOOP("Views",
                          "A token is compared with what the memory already says, and only the difference is written. The key first reads "

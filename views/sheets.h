@@ -28,6 +28,7 @@ struct NeedleData;
 struct NeedleGridData;
 struct PredictionsBesideData;
 struct PredictionsData;
+struct RememberedData;
 struct RoutingData;
 struct SimilarityData;
 struct SpectrumData;
@@ -63,6 +64,9 @@ struct NeedleGridSheets {
 struct PredictionsSheets {
   static constexpr int bars = 0, tokens = 1, right = 2;
 };
+struct RememberedSheets {
+  static constexpr int tokens = 0;
+};
 struct RoutingSheets {
   static constexpr int tokens = 0, partitions = 1;
 };
@@ -88,6 +92,7 @@ std::vector<Sheet> sheets(const NeedleData& data);
 std::vector<Sheet> sheets(const NeedleGridData& data);
 std::vector<Sheet> sheets(const PredictionsBesideData& data);
 std::vector<Sheet> sheets(const PredictionsData& data);
+std::vector<Sheet> sheets(const RememberedData& data);
 std::vector<Sheet> sheets(const RoutingData& data);
 std::vector<Sheet> sheets(const SimilarityData& data);
 std::vector<Sheet> sheets(const SpectrumData& data);

@@ -8,6 +8,7 @@
 
 #include "views/cross_similarity.h"
 #include "views/parts.h"
+#include "views/remembered.h"
 #include "views/sheets.h"
 #include "views/similarity.h"
 #include "views/spectrum.h"
@@ -115,6 +116,15 @@ std::vector<Sheet> sheets(const StateData& data) {
                         .number = [=](std::int64_t i) { return slot_at(i).change; }});
   states.invitation = Views::tr("Choose it: who wrote the whole state");
   return {matrix, changes, states, history_sheet(data)};
+}
+
+std::vector<Sheet> sheets(const RememberedData& data) {
+  if (data.message) return {};
+  Sheet tokens{.axes = {axis_of_tokens(data.tokens)}, .place = data.place, .accuracy = Remembered::accuracy};
+  tokens.add(Views::tr("input"), "", Views::tr("u, what comes into the channel"), {0}, data.entered);
+  tokens.add(Views::tr("remembered input"), "", Views::tr("û = Σ_n X_n √(2n+1) P_n(2 e^{−s} − 1) (S4 eq. 2)"), {0}, data.remembered);
+  for (Column& column : tokens.columns) column.none = Views::tr("not read yet");
+  return {tokens};
 }
 
 std::vector<Sheet> sheets(const WritesData& data) {

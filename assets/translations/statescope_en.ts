@@ -3661,6 +3661,74 @@
         <source>squares: right</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Remembered input</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What does the state still say of the past input?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Of one channel of S4 with HiPPO&apos;s matrix (S4 eq. 2), whose N states X_n are coefficients of Legendre polynomials: û = Σ_n X_n √(2n+1) P_n(2 e^{−s} − 1) at s = (t − s&apos; + ½) Δ for the input of token s&apos;, beside that input. The longer ago, the coarser: N polynomials share what is weighed with e^{−s}. The channel is the chosen column of the state.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer {} ({}) keeps no coefficients of its input</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>S4 with HiPPO&apos;s matrix does: its states are coefficients of Legendre polynomials.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>layer {}, channel {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What is remembered in {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>over the last {} nothing came in</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>over the last {} what is remembered is off by {:.2f} of the input&apos;s size</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>input of the channel</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>what came in, u</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>what is remembered, û</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>input</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>u, what comes into the channel</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>remembered input</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>û = Σ_n X_n √(2n+1) P_n(2 e^{−s} − 1) (S4 eq. 2)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>not read yet</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::BreakpointPage</name>

@@ -9,6 +9,18 @@
 #include "engine/mixers/parts.h"
 
 namespace statescope {
+
+std::vector<float> layer_tensor(std::int64_t layer, std::string_view ending, std::int64_t size, const Evidence& evidence) {
+  const std::string scope = fmt::format("layers.{}.", layer);
+  for (const StoredTensor& tensor : evidence.checkpoint().tensors) {
+    if (tensor.name.find(scope) == tensor.name.npos || !tensor.name.ends_with(ending) || tensor.size() != size) continue;
+    std::vector<float> numbers(static_cast<std::size_t>(size));
+    widen(numbers.data(), tensor);
+    return numbers;
+  }
+  return {};
+}
+
 namespace {
 
 /// Whose values are dt · x, and past whose memory D · x goes.
@@ -20,18 +32,6 @@ std::vector<float> numbers_of_head(const ChannelRows& rows, std::int64_t head, s
   std::vector<float> numbers;
   for (std::int64_t t = 0; t < tokens; ++t) numbers.push_back(rows.values[static_cast<std::size_t>(t * heads + own)]);
   return numbers;
-}
-
-/// A tensor of the layer; empty: there is none of so many numbers.
-std::vector<float> layer_tensor(std::int64_t layer, std::string_view ending, std::int64_t size, const Evidence& evidence) {
-  const std::string scope = fmt::format("layers.{}.", layer);
-  for (const StoredTensor& tensor : evidence.checkpoint().tensors) {
-    if (tensor.name.find(scope) == tensor.name.npos || !tensor.name.ends_with(ending) || tensor.size() != size) continue;
-    std::vector<float> numbers(static_cast<std::size_t>(size));
-    widen(numbers.data(), tensor);
-    return numbers;
-  }
-  return {};
 }
 
 std::vector<float> augmentation(std::int64_t layer, std::int64_t head, const MemoryTrace& trace, Evidence& evidence) {

@@ -27,6 +27,7 @@
 #include "engine/findings/observables.h"
 #include "engine/findings/predictions.h"
 #include "engine/findings/rank_series.h"
+#include "engine/findings/remembered.h"
 #include "engine/findings/row_ages.h"
 #include "engine/findings/similarity.h"
 #include "engine/findings/spectra.h"
@@ -39,11 +40,12 @@
 
 namespace statescope {
 
-using Question = std::variant<ModelMapQuestion, LayerSeriesQuestion, LossSeriesQuestion, PredictionsQuestion, DecayQuestion,
-                              HeadGatesQuestion, SharpenedGatesQuestion, DeltaRuleQuestion, UpdateQuestion, StateQuestion,
-                              LayerStateQuestion, HistoryQuestion, SimilarityQuestion, CrossSimilarityQuestion, TokenSimilarityQuestion,
-                              SpectraQuestion, RankSeriesQuestion, AttentionQuestion, NeedleQuestion, BranchPredictionsQuestion,
-                              BranchStatesQuestion, RowAgesQuestion, WriteSpreadQuestion, ObservablesQuestion, NeedleGridQuestion>;
+using Question =
+    std::variant<ModelMapQuestion, LayerSeriesQuestion, LossSeriesQuestion, PredictionsQuestion, DecayQuestion, HeadGatesQuestion,
+                 SharpenedGatesQuestion, DeltaRuleQuestion, UpdateQuestion, StateQuestion, LayerStateQuestion, HistoryQuestion,
+                 SimilarityQuestion, CrossSimilarityQuestion, TokenSimilarityQuestion, SpectraQuestion, RankSeriesQuestion,
+                 AttentionQuestion, NeedleQuestion, BranchPredictionsQuestion, BranchStatesQuestion, RowAgesQuestion, WriteSpreadQuestion,
+                 RememberedQuestion, ObservablesQuestion, NeedleGridQuestion>;
 
 /// What came of a question so far.
 struct Finding {

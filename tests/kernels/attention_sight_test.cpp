@@ -94,6 +94,15 @@ TEST_CASE("softmax attention: dilated windows and global tokens", "[memory]") {
   }
 }
 
+TEST_CASE("softmax attention: a window, and the first tokens beyond it", "[memory]") {
+  for (const std::int64_t leading : {1, 6, 60}) {
+    for (Problem p : problems()) {
+      p.pattern = {.block_size = 1, .window = 8, .leading = leading};
+      check(p, [&](std::int64_t, std::int64_t, std::int64_t t, std::int64_t s) { return t - s < 8 || s < leading || t < leading; });
+    }
+  }
+}
+
 TEST_CASE("softmax attention: windows of blocks, global and listed ones", "[memory]") {
   constexpr std::int64_t rows = 12, width = 2;
   std::vector<std::int32_t> listed;

@@ -71,6 +71,8 @@ TEST_CASE("device: softmax attention with fixed patterns", "[device]") {
     compare_attention(both, "dilated windows", rows, [&](SoftmaxAttention& op, Side& s) {
       op.pattern = {.block_size = 1, .window = 8, .dilation = list_in(s, dilation), .global = list_in(s, tokens), .globals = 3};
     });
+    compare_attention(both, "first tokens", rows,
+                      [&](SoftmaxAttention& op, Side&) { op.pattern = {.block_size = 1, .window = 8, .leading = 6}; });
     compare_attention(both, "listed blocks", rows, [&](SoftmaxAttention& op, Side& s) {
       op.pattern = {.block_size = 8,
                     .window = 2,

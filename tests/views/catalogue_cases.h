@@ -25,7 +25,8 @@ inline Snapshot without_states(Snapshot snapshot, std::int64_t token) {
 
 inline std::vector<CatalogueCase> catalogue_cases() {
   const Sample one({.tokens = 1}), three({.tokens = 3}), forty({.tokens = 40, .partitions = 8, .chosen = 2}),
-      plain({.tokens = 40, .partitions = 0}), delta({.tokens = 40, .partitions = 0, .memory = "gated delta rule"});
+      plain({.tokens = 40, .partitions = 0}), delta({.tokens = 40, .partitions = 0, .memory = "gated delta rule"}),
+      coefficients({.tokens = 40, .partitions = 0, .heads = 1, .memory = "state space"});
   const Sample many({.tokens = 4000, .partitions = 32, .chosen = 3, .heads = 1, .rows = 60, .columns = 20});
   Snapshot nothing_read;
   nothing_read.run = std::make_shared<RunInfo>();
@@ -44,6 +45,7 @@ inline std::vector<CatalogueCase> catalogue_cases() {
           {"a branch", branch, cell},
           {"plain memory", plain.at(12), {.token = 12, .row = 3, .column = 4}},
           {"delta rule", delta.at(38, 1), {.token = 38, .head = 1, .row = 3, .column = 4}},
+          {"coefficients", coefficients.at(30), {.token = 30, .row = 3, .column = 4}},
           {"softmax attention", forty.attention_at(5), {.token = 5, .layer = 1}},
           {"4000 tokens", without_states(many.at(20), 3999), {.token = 3999, .slot = 30, .row = 59, .column = 19}},
           {"cursor outside", forty.at(3), {.token = 99999, .layer = 7, .head = 99, .slot = 99, .row = 99, .column = 99}}};

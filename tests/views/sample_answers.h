@@ -306,6 +306,17 @@ inline WriteSpreads sample_answer(const WriteSpreadQuestion& question, const Sna
   return spreads;
 }
 
+/// What is remembered is smoother the longer ago.
+inline Remembered sample_answer(const RememberedQuestion& question, const Snapshot&) {
+  Remembered all{.entered = {}, .remembered = {}, .step = 0.1};
+  for (std::int64_t s = question.from; s < question.to; ++s) {
+    all.entered.push_back(2 * sample_noise(s + question.channel) - 1);
+    const auto ago = static_cast<float>(question.token - s);
+    all.remembered.push_back(ago < 0 ? std::nanf("") : all.entered.back() * std::exp(-0.1F * ago));
+  }
+  return all;
+}
+
 /// The longer and the deeper, the fewer are found; the first cell of the last row cannot be.
 inline NeedleGrid sample_answer(const NeedleGridQuestion& question, const Snapshot&) {
   NeedleGrid grid{.unit = "words", .haystack = "filler", .cells = {}};

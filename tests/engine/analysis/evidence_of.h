@@ -14,8 +14,9 @@ struct SmallEvidence {
   FairMutex mutex;
   Evidence evidence;
 
-  explicit SmallEvidence(const json& config, std::int64_t tokens = 37)
-      : checkpoint(random_checkpoint(Config(config), 5)),
+  explicit SmallEvidence(const json& config, std::int64_t tokens = 37) : SmallEvidence(random_checkpoint(Config(config), 5), tokens) {}
+  SmallEvidence(std::shared_ptr<const Checkpoint> checkpoint_, std::int64_t tokens)
+      : checkpoint(std::move(checkpoint_)),
         model(Model::load(checkpoint, make_cpu_backend(1))),
         reading(std::make_shared<Reading>(model, make_tokenizer(*checkpoint, model->vocab()), PromptInput{.ids = some_ids(tokens)})),
         evidence(reading, mutex) {}

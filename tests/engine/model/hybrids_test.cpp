@@ -2,6 +2,7 @@
 #include "engine/error.h"
 #include "tests/catch.h"
 #include "tests/engine/config/complaint.h"
+#include "tests/engine/model/golden.h"
 #include "tests/engine/model/small_models.h"
 
 namespace statescope::test::hybrids_test {
