@@ -40,6 +40,15 @@ fs::path assets_folder() {
   throw Error("the program's assets are not to be found: set STATESCOPE_ASSETS to the folder that holds checkpoints/");
 }
 
+std::vector<fs::path> checkpoint_places() {
+  try {
+    const fs::path checkpoints = assets_folder() / "checkpoints";
+    return {checkpoints, checkpoints / "trajectories", checkpoints / "seeds"};
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 std::vector<fs::path> shipped_checkpoints() { return shipped("checkpoints", ".h5"); }
 std::vector<fs::path> shipped_prompts() { return shipped("prompts", ".json"); }
 

@@ -10,6 +10,9 @@ namespace statescope {
 /// none.
 std::filesystem::path assets_folder();
 
+/// The folders of shipped checkpoints: where a session from another machine may find its own. None where there is no assets folder.
+std::vector<std::filesystem::path> checkpoint_places();
+
 /// What the program opens when nothing is named.
 struct DefaultRun {
   std::filesystem::path checkpoint, prompt;

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "app/assets.h"
 #include "app/cli/branch_report.h"
 #include "app/cli/commands.h"
 #include "app/common/console.h"
@@ -227,7 +228,7 @@ OpenSession reopen_session(const RunArguments& arguments) {
   SessionFile file = SessionFile::open(arguments.session, arguments.interval);
   DeviceChoice device = file.record().device;
   device.threads = arguments.device.threads;
-  const auto checkpoint = file.open_checkpoint();
+  const auto checkpoint = file.open_checkpoint(checkpoint_places());
   const auto model = load_model(checkpoint, device);
   return {std::move(file), model, make_tokenizer(*checkpoint, model->vocab())};
 }

@@ -88,7 +88,7 @@ class SessionSource final : public RunSource {
   }
   void stand_at(RunPlace place) override { session_.stand(std::move(place)); }
   void open_session(std::filesystem::path path, Session::OpenCallbacks callbacks) override {
-    session_.open_session(std::move(path), watched(std::move(callbacks)));
+    session_.open_session(std::move(path), watched(std::move(callbacks)), checkpoint_places());
   }
   void show(std::int64_t layer, std::int64_t head, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) override {
     session_.show(layer, head, token, std::move(done));

@@ -33,8 +33,8 @@ void Session::save(std::filesystem::path path, std::function<void()> saved, std:
   worker_->save({std::move(path), std::move(saved), std::move(failed)});
 }
 void Session::stand(RunPlace place) { worker_->stand(std::move(place)); }
-void Session::open_session(std::filesystem::path path, OpenCallbacks callbacks) {
-  worker_->request(Worker::Reopening{std::move(path)}, std::move(callbacks));
+void Session::open_session(std::filesystem::path path, OpenCallbacks callbacks, std::vector<std::filesystem::path> places) {
+  worker_->request(Worker::Reopening{std::move(path), std::move(places)}, std::move(callbacks));
 }
 void Session::show(std::int64_t layer, std::int64_t head, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) {
   worker_->show({nullptr, layer, head, token, std::move(done)});

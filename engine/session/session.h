@@ -98,8 +98,9 @@ class Session {
   void save(std::filesystem::path path, std::function<void()> saved, std::function<void(std::string message)> failed);
   /// Where the reader stands from now on: saved with the rest.
   void stand(RunPlace place);
-  /// Opens what was saved, and reads and generates what is left of it.
-  void open_session(std::filesystem::path path, OpenCallbacks callbacks);
+  /// Opens what was saved, and reads and generates what is left of it. `places`: folders where its checkpoint may be, too, if it is not
+  /// where it was.
+  void open_session(std::filesystem::path path, OpenCallbacks callbacks, std::vector<std::filesystem::path> places = {});
 
   /// That the run shown is of; null before there is one. To be read beside, never with (Model::beside). Of any thread.
   std::shared_ptr<const Model> model() const;

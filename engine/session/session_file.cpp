@@ -140,12 +140,22 @@ SessionFile SessionFile::open(const fs::path& path, std::chrono::milliseconds in
   return file;
 }
 
-std::shared_ptr<const Checkpoint> SessionFile::open_checkpoint() const {
-  if (!fs::exists(record_.checkpoint)) fail(path_, "its checkpoint, " + in_quotes(record_.checkpoint.string()) + ", is missing");
-  std::shared_ptr<const Checkpoint> checkpoint = statescope::open_checkpoint(record_.checkpoint);
-  if (content_digest(*checkpoint) != record_.checkpoint_digest)
-    fail(path_, "its checkpoint, " + in_quotes(record_.checkpoint.string()) + ", has changed since; put the old one back");
-  return checkpoint;
+std::shared_ptr<const Checkpoint> SessionFile::open_checkpoint(std::span<const fs::path> places) {
+  const fs::path known = record_.checkpoint;
+  std::vector<fs::path> files = {known, path_.parent_path() / known.filename()};
+  for (const fs::path& place : places) files.push_back(place / known.filename());
+  bool any = false;
+  for (const fs::path& file : files) {
+    if (!is_there(file)) continue;
+    any = true;
+    std::shared_ptr<const Checkpoint> checkpoint = statescope::open_checkpoint(file);
+    if (content_digest(*checkpoint) != record_.checkpoint_digest) continue;
+    record_.checkpoint = file;
+    return checkpoint;
+  }
+  if (any)
+    fail(path_, "its checkpoint, " + in_quotes(known.string()) + ", has changed since; put the old one back, there or beside the session");
+  fail(path_, "its checkpoint, " + in_quotes(known.string()) + ", is missing; put it beside the session");
 }
 
 std::unique_ptr<Run> SessionFile::restore(std::shared_ptr<Model> model, const RunOptions& budgets, const Run::Progress& progress) const {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <span>
 
 #include "engine/run/branches.h"
 #include "engine/session/session_record.h"
@@ -38,8 +39,9 @@ class SessionFile {
   /// Where the reader stands, from now on.
   void stand(std::optional<RunPlace> place) { record_.place = std::move(place); }
 
-  /// The checkpoint that the session was begun with. Throws Error where it is missing or has changed.
-  std::shared_ptr<const Checkpoint> open_checkpoint() const;
+  /// The checkpoint that the session was begun with: where it was then, or a file of its name and content beside the session or in one of
+  /// `places`, which the session is kept with from then on. Throws Error where it is missing or has changed.
+  std::shared_ptr<const Checkpoint> open_checkpoint(std::span<const std::filesystem::path> places = {});
   /// The run as it was saved, within the memory of `budgets`: on the device of then states, routing and logits are the same to the bit.
   /// Throws Error; Cancelled if `progress` returns false.
   std::unique_ptr<Run> restore(std::shared_ptr<Model> model, const RunOptions& budgets = {}, const Run::Progress& progress = {}) const;

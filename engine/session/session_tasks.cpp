@@ -67,7 +67,7 @@ void Session::Worker::perform(const Reopening& reopening) {
   if (file_ && file_->path() == reopening.session) close_session();
   answer(callbacks_.progress, 0.0, std::string("opening"));
   std::optional<SessionFile> file = SessionFile::open(reopening.session);
-  const Loaded loaded = load(file->open_checkpoint());
+  const Loaded loaded = load(file->open_checkpoint(reopening.checkpoint_places));
   const SessionRecord record = file->record();
   std::shared_ptr<ReadingTree> tree;
   {

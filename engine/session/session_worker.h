@@ -28,6 +28,7 @@ class Session::Worker {
   };
   struct Reopening {
     std::filesystem::path session;
+    std::vector<std::filesystem::path> checkpoint_places;
   };
   struct Generating {
     std::int64_t tokens;  // of the whole run

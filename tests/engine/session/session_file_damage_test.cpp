@@ -256,6 +256,26 @@ TEST_CASE("session: a checkpoint that is missing, or is not the one it was, is t
   CHECK(contains(session_error(begun.path(), open), "model.h5', has changed since"));
 }
 
+TEST_CASE("session: a checkpoint that was moved is found by its name and content beside the session or where it is told to look") {
+  const Begun begun;
+  SessionFile::create(begun.path(), begun.record);
+  const fs::path elsewhere = begun.folder / "elsewhere", there = elsewhere / "model.h5";
+  fs::create_directory(elsewhere);
+  fs::rename(begun.folder / "model.h5", there);
+  const std::vector<fs::path> places = {begun.folder / "nowhere", elsewhere};
+  SessionFile session = SessionFile::open(begun.path());
+  CHECK_THROWS_WITH(session.open_checkpoint(), Catch::Contains("put it beside the session"));
+  CHECK(content_digest(*session.open_checkpoint(places)) == begun.record.checkpoint_digest);
+  CHECK(session.record().checkpoint == there);
+  // Beside the session, wherever that has been sent to.
+  const fs::path sent = begun.folder / "sent";
+  fs::create_directory(sent);
+  for (const fs::path& file : {begun.path(), begun.recording(), there}) fs::copy(file, sent / file.filename());
+  SessionFile colleague = SessionFile::open(sent / "run.scope");
+  CHECK(content_digest(*colleague.open_checkpoint()) == begun.record.checkpoint_digest);
+  CHECK(colleague.record().checkpoint == sent / "model.h5");
+}
+
 TEST_CASE("session: a recording that is a link to another file is not written through") {
   const Begun begun;
   const fs::path victim = begun.path().parent_path() / "victim.txt";
