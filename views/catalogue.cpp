@@ -44,12 +44,15 @@ std::span<const ViewRow> view_catalogue() {
                          "entropy and winner of the head gates G^Q, G^K (SLA eq. 4); ‖x_t‖ as it enters the layer; −ln p of each token."),
        make_timeline, ShownPlace::layer},
       {"state", QT_TRANSLATE_NOOP("Views", "State"), QT_TRANSLATE_NOOP("Views", "What does the memory hold?"),
-       QT_TRANSLATE_NOOP("Views",
-                         "One cell for each number that the memory holds; a token adds the product of its key and its value. S_t, K key "
-                         "rows by V value columns, of one slot and head. S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA, SSE eq. 9 to "
-                         "12, with the gate e as a factor of k); S_t = α_t (S_{t−1} − β_t k_tᵀ (k_t S_{t−1})) + β_t k_tᵀ v_t (gated delta "
-                         "rule); S_t = exp(Δ_t A) ⊙ S_{t−1} + B_tᵀ (Δ_t x_t), N states by the channels (selective scan, Mamba eq. 2, 4). "
-                         "Blue is negative, orange positive. The column beside the rows: norm of S_t − S_{t−1} along each row."),
+       QT_TRANSLATE_NOOP(
+           "Views",
+           "One cell for each number that the memory holds; a token adds the product of its key and its value. S_t, K key "
+           "rows by V value columns, of one slot and head. S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA, SSE eq. 9 to "
+           "12, with the gate e as a factor of k); S_t = α_t (S_{t−1} − β_t k_tᵀ (k_t S_{t−1})) + β_t k_tᵀ v_t (gated delta "
+           "rule); S_t = exp(Δ_t A) ⊙ S_{t−1} + B_tᵀ (Δ_t x_t), N states by the channels (selective scan, Mamba eq. 2, 4). "
+           "Blue is negative, orange positive. The small pictures of partitions have one range of colours, and so has a slot of models "
+           "beside each other. "
+           "The column beside the rows: norm of S_t − S_{t−1} along each row."),
        make_state, ShownPlace::state},
       {"writes", QT_TRANSLATE_NOOP("Views", "Writes"), QT_TRANSLATE_NOOP("Views", "Which rows are written, and how long ago?"),
        QT_TRANSLATE_NOOP("Views",

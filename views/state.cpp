@@ -199,6 +199,33 @@ void show(std::span<const float> matrices, StateData& data) {
   }
 }
 
+bool is_partition(const LayerInfo& layer, std::int64_t slot) {
+  return layer.slots() > 1 && layer.slot_names[static_cast<std::size_t>(slot)] != "shared";
+}
+
+/// What is compared has one range: the small pictures of a layer's partitions, and the same slot of models beside each other.
+void share_ranges(const Snapshot& snapshot, const Findings& findings, StateData& data) {
+  const LayerInfo& layer = *layer_of(snapshot);
+  std::vector<std::string> letters;
+  for (const std::shared_ptr<const Peer>& peer : findings.beside) {
+    const bool same_place = peer->snapshot && peer->snapshot->layer == snapshot.layer && peer->snapshot->head == snapshot.head;
+    if (!same_place || data.mode != StateMode::state) continue;
+    const HeadState& state = data.moving() ? peer->snapshot->before : peer->snapshot->state;
+    if (state.values.empty() || state.slots != std::ssize(data.slots)) continue;
+    const auto cells = static_cast<std::ptrdiff_t>(state.rows * state.columns);
+    for (SlotMatrix& slot : data.slots) {
+      const float* values = state.matrix(slot.slot);
+      slot.range = std::max(slot.range, round_range(largest({values, values + cells})));
+    }
+    letters.push_back(peer->letter);
+  }
+  data.colors_like = joined(letters, ", ");
+  float most = 0;
+  for (const SlotMatrix& slot : data.slots)
+    if (is_partition(layer, slot.slot)) most = std::max(most, slot.range);
+  for (SlotMatrix& slot : data.slots) slot.small_range = is_partition(layer, slot.slot) ? most : slot.range;
+}
+
 std::string symbol(StateMode mode) {
   static constexpr std::array<const char*, 7> symbols = {QT_TRANSLATE_NOOP("Views", "S"),         QT_TRANSLATE_NOOP("Views", "change"),
                                                          QT_TRANSLATE_NOOP("Views", "decay"),     QT_TRANSLATE_NOOP("Views", "erase"),
@@ -232,6 +259,7 @@ class StateView : public View {
     return names;
   }
   bool compares() const override { return static_cast<StateMode>(mode()) == StateMode::other_model; }
+  bool looks_beside() const override { return true; }
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
     data_ = build_state(snapshot, cursor, findings, static_cast<StateMode>(mode()));
     shading_.reset();
@@ -240,6 +268,7 @@ class StateView : public View {
       if (!chosen && is_own(range())) continue;
       const Shading shading = shade(slot.values, {-slot.range, slot.range}, true, range());
       slot.range = shading.range.high;
+      if (!is_own(range())) slot.small_range = slot.range;
       if (chosen) shading_ = shading;
     }
   }
@@ -254,6 +283,7 @@ class StateView : public View {
                            : Views::tr("State of {}, {}", place_text(data_, data_.matrix()), time_words(data_));
     text = Views::tr("{}: {} rows, {} columns", text, data_.rows, data_.columns);
     if (data_.has_chosen()) text += fmt::format("; {}", joined(chosen_words(data_), ", "));
+    if (!data_.colors_like.empty()) text += ". " + Views::tr("Colours span the same numbers as in {}", data_.colors_like);
     if (!data_.history.parts.empty()) text += ". " + Views::tr("{}; most of it: {}", data_.history.sentence(), data_.history.largest(3));
     return text + ".";
   }
@@ -355,6 +385,7 @@ StateData build_state(const Snapshot& snapshot, const Cursor& cursor, const Find
     }
     show(matrices, data);
   }
+  share_ranges(snapshot, findings, data);
   if (!data.moving() && data.has_chosen()) data.history = build_history(*snapshot.run, history_question(snapshot, data), findings);
   return data;
 }

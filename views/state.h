@@ -34,6 +34,7 @@ struct SlotMatrix {
   std::vector<float> row_change;  // ‖row of S_t − S_{t−1}‖, [K]; zero while the token moves; in other modes of the rows shown
   float change = 0;               // ‖S_t − S_{t−1}‖; in other modes of what is shown
   float range = 1;                // its colours span −range … range: a large slot must not make the others look empty
+  float small_range = 1;          // of its small picture: that of all partitions, so that they can be compared
   bool written = false;           // anything is different from before, be it decayed, erased or written
 };
 
@@ -45,6 +46,7 @@ struct StateData {
   std::string token_text;
   std::int64_t reference = -1;  // of `difference`
   std::string models;           // of `other_model`: "A − B"
+  std::string colors_like;      // the letters of the models beside that have the same ranges: "B, C"
   std::int64_t rows = 0, columns = 0;
   std::string row_name, column_name;  // what they are
   std::vector<SlotMatrix> slots;

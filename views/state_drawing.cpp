@@ -36,11 +36,9 @@ struct Picture : Places {
 
   Picture(const StateData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
 
-  ColorScale scale(const SlotMatrix& slot) const {
-    return {frame.theme.dark ? ColorMap::diverging_dark : ColorMap::diverging, -slot.range, slot.range};
-  }
-  Heatmap cells(const SlotMatrix& slot) const {
-    return {data.rows, data.columns, slot.values, scale(slot), slot.on_device, first_of(slot)};
+  ColorScale scale(float range) const { return {frame.theme.dark ? ColorMap::diverging_dark : ColorMap::diverging, -range, range}; }
+  Heatmap cells(const SlotMatrix& slot, float range) const {
+    return {data.rows, data.columns, slot.values, scale(range), slot.on_device, first_of(slot)};
   }
   TextStyle tick(Align align) const { return value(frame, kSmallType, frame.theme.faint, align); }
   TextStyle axis(Align align) const { return label(frame, kSmallType, frame.theme.faint, align); }
@@ -163,7 +161,8 @@ void draw_title(const Picture& picture) {
   const bool only_here = picture.readout.h < picture.line() && data.has_chosen();
   if (only_here) text = fmt::format("{}  {}", chosen_words(data).front(), text);
   const TextStyle note = picture.axis(Align::right);
-  const std::string how = accuracy_name(data.accuracy);
+  const std::string accuracy = accuracy_name(data.accuracy);
+  const std::string how = data.colors_like.empty() ? accuracy : Views::tr("colours as in {} · {}", data.colors_like, accuracy);
   const float y = picture.title.y + picture.title.h / 2, how_width = picture.canvas.text_width(how, note) + 10 * picture.s;
   fitted_text(picture.canvas, {picture.title.x, y}, text, label(picture.frame, kBodyType, picture.frame.theme.ink),
               picture.title.w - how_width);
@@ -223,7 +222,7 @@ void draw_changes(const Picture& picture) {
 void draw_main(const Picture& picture) {
   const StateData& data = picture.data;
   const SlotMatrix& slot = data.matrix();
-  picture.canvas.heatmap(picture.main, picture.cells(slot));
+  picture.canvas.heatmap(picture.main, picture.cells(slot, slot.range));
   picture.canvas.hit(picture.main, {{StateSheets::cells, slot.slot, 0, 0}, data.rows, data.columns, 1, 2});
   const Color edge = slot.written ? faded(picture.frame.theme.ink, data.progress) : picture.frame.theme.line;
   picture.canvas.stroke_rect(picture.main, edge, (slot.written ? 2 : 1) * picture.s);
@@ -242,7 +241,7 @@ void draw_color_bar(const Picture& picture) {
   const SlotMatrix& slot = picture.data.matrix();
   for (std::size_t i = 0; i < kSteps; ++i) steps[i] = slot.range * (1 - static_cast<float>(i) / 50);
   const Rect& bar = picture.bar;
-  picture.canvas.heatmap(bar, {kSteps, 1, steps, picture.scale(slot)});
+  picture.canvas.heatmap(bar, {kSteps, 1, steps, picture.scale(slot.range)});
   const float x = bar.right() + 5 * picture.s, half = 0.5f * kSmallType * picture.s;
   const TextStyle style = picture.tick(Align::left);
   picture.canvas.text({x, bar.y + half}, number(slot.range, 4), style);
@@ -262,12 +261,12 @@ void draw_small(const Picture& picture, const SlotMatrix& slot, Rect rect) {
   const float mark = wide <= rect.w - 12 * s ? 12 * s : 0;  // a name that has no room beside its colour says enough
   if (mark > 0) picture.canvas.fill_rect({rect.x, rect.y + line / 2 - 4 * s, 8 * s, 8 * s}, identity_color(slot.identity, theme));
   fitted_text(picture.canvas, {rect.x + mark, rect.y + line / 2}, slot.name, name, rect.w - mark);
-  const std::string span = fmt::format("±{}", number(slot.range, 4));
+  const std::string span = fmt::format("±{}", number(slot.small_range, 4));
   const TextStyle tick = picture.tick(Align::right);
   if (mark + wide + 4 * s + picture.canvas.text_width(span, tick) <= map.w)
     picture.canvas.text({map.right(), rect.y + line / 2}, span, tick);
   picture.canvas.hit({rect.x, rect.y, map.w, line}, {{StateSheets::slots, slot.slot}});
-  picture.canvas.heatmap(map, picture.cells(slot));
+  picture.canvas.heatmap(map, picture.cells(slot, slot.small_range));
   picture.canvas.stroke_rect(map, slot.written ? faded(theme.ink, data.progress) : theme.line, (slot.written ? 2 : 1) * s);
   picture.canvas.hit(map, {{StateSheets::cells, slot.slot, 0, 0}, data.rows, data.columns, 1, 2});
   const std::string norm = number(slot.change, 3);

@@ -110,6 +110,8 @@ class View {
 
   /// Whether, looked at in this way, it compares with another model: it is then built with Findings::peer.
   virtual bool compares() const { return false; }
+  /// Whether it is built with Findings::beside: it shows something of those models, too, or has its colours in common with them.
+  virtual bool looks_beside() const { return compares(); }
   /// What it wants to know of that other model, which is at `peer`. `snapshot` as in `questions`, `own` what is known of those by now: it
   /// is asked again whenever an answer to one has come.
   virtual std::vector<Question> peer_questions(const Snapshot& /*snapshot*/, const Findings& /*own*/, const Snapshot& /*peer*/,

@@ -128,7 +128,9 @@ ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool
   connect(&navigator_, &Navigator::other_changed, this, [this] {
     if (view_->compares()) build();
   });
-  if (!titled) connect(&navigator_, &Navigator::beside_changed, this, &ViewPanel::build);  // the text has a lane of each
+  connect(&navigator_, &Navigator::beside_changed, this, [this] {
+    if (!titled_ || view_->looks_beside()) build();  // the text has a lane of each
+  });
   connect(&navigator_, &Navigator::cursor_changed, this, &ViewPanel::hide_stale_tip);
   set_view(row);
 }

@@ -121,11 +121,13 @@ void ViewPanel::take(Inquiry ViewPanel::*inquiry, const Question& question, Find
 
 Findings ViewPanel::found() const {
   Findings findings = own_.findings;
-  if (!view_->compares()) return findings;
-  const std::shared_ptr<Peer> peer = navigator_.peer();
-  if (peer) peer->findings = of_peer_.findings;
-  findings.peer = peer;
-  for (Peer& each : navigator_.beside()) findings.beside.push_back(std::make_shared<const Peer>(std::move(each)));
+  if (view_->compares()) {
+    const std::shared_ptr<Peer> peer = navigator_.peer();
+    if (peer) peer->findings = of_peer_.findings;
+    findings.peer = peer;
+  }
+  if (view_->looks_beside())
+    for (Peer& each : navigator_.beside()) findings.beside.push_back(std::make_shared<const Peer>(std::move(each)));
   return findings;
 }
 

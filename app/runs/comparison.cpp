@@ -17,6 +17,7 @@ Comparison::Comparison(Navigator& leader, MakeSource make_source, QObject* paren
     for (const auto& peer : peers_) beside.push_back(peer->last_seen());
     return beside;
   });
+  connect(&leader_, &Navigator::snapshot_changed, this, [this] { tell_peers(nullptr); });
   connect(&leader_, &Navigator::run_changed, this, &Comparison::follow_branches);
   connect(&leader_, &Navigator::opened, this, [this] {
     if (!follows_parent_) remove_branch();
@@ -53,10 +54,26 @@ void Comparison::add(PeerRun::Subject subject, std::unique_ptr<RunSource> source
   const auto place = std::ranges::find_if(peers_, [&](const auto& peer) { return peer->letter() > letter; });
   PeerRun& peer = **peers_.insert(place, std::make_unique<PeerRun>(letter, std::move(subject), std::move(source), leader_));
   peer.navigator().set_other(&leader_, [&peer] { return peer.leader_seen(); });
+  peer.navigator().set_beside([this, &peer] { return seen_by(peer); });
   connect(&peer, &PeerRun::changed, this, &Comparison::changed);
   connect(&peer.navigator(), &Navigator::snapshot_changed, &leader_, &Navigator::beside_changed);
+  connect(&peer.navigator(), &Navigator::snapshot_changed, this, [this, &peer] { tell_peers(&peer); });
   Q_EMIT added(&peer);
   choose(chosen_ ? *chosen_ : peer);
+}
+
+/// The leader, and the other peers.
+std::vector<Peer> Comparison::seen_by(const PeerRun& peer) const {
+  std::vector<Peer> beside{peer.leader_seen()};
+  for (const auto& other : peers_)
+    if (other.get() != &peer) beside.push_back(other->last_seen());
+  return beside;
+}
+
+/// That somebody beside them has moved.
+void Comparison::tell_peers(const PeerRun* who) {
+  for (const auto& peer : peers_)
+    if (peer.get() != who) Q_EMIT peer->navigator().beside_changed();
 }
 
 PeerRun* Comparison::branch_peer() const {
@@ -129,8 +146,11 @@ void Comparison::remove(const PeerRun& peer) {
     if (is_on()) choose(*peers_.front());
   }
   leaving->navigator().set_other(nullptr, {});
+  leaving->navigator().set_beside({});
+  disconnect(&leaving->navigator(), nullptr, this, nullptr);
   Q_EMIT removed(leaving);
   Q_EMIT leader_.beside_changed();
+  tell_peers(nullptr);
   leaving->setParent(this);
   leaving->deleteLater();  // after the widgets that look at it, which may be handling a key
   Q_EMIT changed();

@@ -57,6 +57,8 @@ class Comparison : public QObject {
   QString free_letter() const;
   void add(PeerRun::Subject subject, std::unique_ptr<RunSource> source);
   PeerRun* branch_peer() const;
+  std::vector<Peer> seen_by(const PeerRun& peer) const;
+  void tell_peers(const PeerRun* who);
   void follow_branches();
 
   Navigator& leader_;

@@ -3602,10 +3602,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>One cell for each number that the memory holds; a token adds the product of its key and its value. S_t, K key rows by V value columns, of one slot and head. S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA, SSE eq. 9 to 12, with the gate e as a factor of k); S_t = α_t (S_{t−1} − β_t k_tᵀ (k_t S_{t−1})) + β_t k_tᵀ v_t (gated delta rule); S_t = exp(Δ_t A) ⊙ S_{t−1} + B_tᵀ (Δ_t x_t), N states by the channels (selective scan, Mamba eq. 2, 4). Blue is negative, orange positive. The column beside the rows: norm of S_t − S_{t−1} along each row.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>For each row of the state: when it was last written, and how much of that has faded since. ω_r, the coefficient with which a token&apos;s value comes to row r: k_r (GLA eq. 3), in SSE&apos;s sparse partitions e k_r (SSE eq. 9), of the delta rule β k_r (Gated DeltaNet eq. 10). A row counts as written where |ω_r| ≥ 0.001 Σ|ω|. Half gone: how far back one has to go for decay to have left half of what stood there. Hatched: never. Effective rows: (Σ|ω|)² / Σω², all of them for equal weights, 1 for a single row.</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3727,6 +3723,18 @@
     </message>
     <message>
         <source>not read yet</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>One cell for each number that the memory holds; a token adds the product of its key and its value. S_t, K key rows by V value columns, of one slot and head. S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA, SSE eq. 9 to 12, with the gate e as a factor of k); S_t = α_t (S_{t−1} − β_t k_tᵀ (k_t S_{t−1})) + β_t k_tᵀ v_t (gated delta rule); S_t = exp(Δ_t A) ⊙ S_{t−1} + B_tᵀ (Δ_t x_t), N states by the channels (selective scan, Mamba eq. 2, 4). Blue is negative, orange positive. The small pictures of partitions have one range of colours, and so has a slot of models beside each other. The column beside the rows: norm of S_t − S_{t−1} along each row.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Colours span the same numbers as in {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>colours as in {} · {}</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

@@ -39,13 +39,41 @@ TEST_CASE("a slot knows what the token did to it, row by row") {
   REQUIRE(data.slots.size() == 2);
   CHECK_FALSE(data.slots[0].written);
   CHECK(data.slots[0].change == 0);
-  CHECK(data.slots[0].range == 0.5f);  // each slot has a colour range of its own
+  CHECK(data.slots[0].range == 0.5f);
   CHECK(data.slots[1].written);
   CHECK(data.slots[1].change == 5);
   CHECK(data.slots[1].row_change == std::vector<float>{3, 4});
   CHECK(data.matrix().values == std::vector<float>{1, 2, 2, 0, 0, -4});
   CHECK(data.matrix().name == "1");
   CHECK(data.matrix().range == 5);
+}
+
+TEST_CASE("small pictures of partitions have one range of colours, and so has a slot of models beside each other") {
+  RunInfo run;
+  run.model.layers = {sample_layer({.partitions = 2, .heads = 1, .rows = 1, .columns = 2})};
+  run.tokens = {{0, "a"}};
+  Snapshot snapshot;
+  snapshot.run = std::make_shared<RunInfo>(run);
+  snapshot.state = {3, 1, 1, 2, {9, 9, 1, 1, 4, -4}};
+  snapshot.before = snapshot.state;
+  const auto ranges = [&](const Findings& findings, StateMode mode = StateMode::state) {
+    std::vector<float> all;
+    for (const SlotMatrix& slot : build_state(snapshot, {}, findings, mode).slots) all.insert(all.end(), {slot.range, slot.small_range});
+    return all;
+  };
+  CHECK(ranges({}) == std::vector<float>{10, 10, 1, 5, 5, 5});
+  Snapshot other = snapshot;
+  other.state.values = {1, 1, 1, -40, 1, 1};
+  Findings findings;
+  findings.beside = {std::make_shared<const Peer>(
+      Peer{.own_letter = "A", .letter = "B", .snapshot = std::make_shared<const Snapshot>(other), .missing = {}, .findings = {}})};
+  CHECK(ranges(findings) == std::vector<float>{10, 10, 50, 50, 5, 50});
+  CHECK(build_state(snapshot, {}, findings).colors_like == "B");
+  other.head = 7;  // another place
+  findings.beside[0] = std::make_shared<const Peer>(
+      Peer{.own_letter = "A", .letter = "B", .snapshot = std::make_shared<const Snapshot>(other), .missing = {}, .findings = {}});
+  CHECK(ranges(findings) == std::vector<float>{10, 10, 1, 5, 5, 5});
+  CHECK(build_state(snapshot, {}, findings).colors_like.empty());
 }
 
 TEST_CASE("the other head is another matrix") {
