@@ -114,6 +114,7 @@ void draw(const RememberedData& data, Canvas& canvas, Rect area, const Frame& fr
   const Rect plot{inner.x + value_axis_width(frame), top, inner.w - value_axis_width(frame), height - (names_tokens ? axis_height : 0)};
   canvas.push_clip(area);
   draw_caption(canvas, title, data.title, kRecomputed, frame);
+  if (!names_tokens || plot.w < 60 * s || plot.h < 20 * s) canvas.left_out();
   if (plot.w >= 60 * s && plot.h >= 20 * s) {
     const ValueAxis axis = axis_of(data);
     const Color entered = faded(frame.theme.ink, 0.55f), remembered = frame.theme.accent;
