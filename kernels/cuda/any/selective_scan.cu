@@ -44,39 +44,44 @@ __device__ ChunkRows chunk_rows(std::int64_t rows, std::int64_t chunk, std::int6
 enum class Phase { whole, from_zero, read };
 
 /// One block per (segment, chunk, head, channels of a tile). A channel has `Lanes` neighbours of a warp, each `States` of its states, which
-/// it keeps in registers from the chunk's first row to its last.
+/// it keeps in registers from the chunk's first row to its last. What all channels read, B and C, comes in batches through shared memory.
 template <int Lanes, int States>
 struct ScanTile {
   static constexpr int channels = recurrence_threads / Lanes, states = Lanes * States;
-  static constexpr int batch = states > 64 || Lanes == 1 ? 8 : 16;                               // rows that are fetched at a time
-  static constexpr int held = (batch * channels + recurrence_threads - 1) / recurrence_threads;  // numbers of x that a thread fetches
-  static constexpr int row_size = 2 * channels + 2 * states;
+  static constexpr int batch = states > 64 ? 8 : 16;  // rows
 
   struct Batch {
-    float *x, *dt, *B, *C;  // [batch, the width of each]
-    __device__ explicit Batch(float* memory) : x(memory), dt(x + batch * channels), B(dt + batch * channels), C(B + batch * states) {}
+    float *B, *C;  // [batch, states]
+    __device__ explicit Batch(float* memory) : B(memory), C(B + batch * states) {}
   };
 
-  static __device__ void fetch_batch(const Batch& to, const ScanProblem& p, std::int64_t first, int n, std::int64_t h, std::int64_t channel,
-                                     float (&x)[held]) {
-    fetch<channels>(to.dt, p.dt.at(first, h, p.H) + channel, p.dt.rows.stride, n, p.P - channel);
+  static __device__ void fetch_batch(const Batch& to, const ScanProblem& p, std::int64_t first, int n, std::int64_t h) {
     fetch<states>(to.B, p.B.at(first, h, p.H), p.B.rows.stride, n, p.N);
     fetch<states>(to.C, p.C.at(first, h, p.H), p.C.rows.stride, n, p.N);
     __pipeline_commit();
-#pragma unroll
-    for (int i = 0; i < held; ++i) {
-      const int at = static_cast<int>(threadIdx.x) + i * recurrence_threads, t = at / channels, c = at % channels;
-      x[i] = t < n && channel + c < p.P ? p.x.number(first + t, h * p.P + channel + c) : 0;
-    }
   }
-  static __device__ void keep(const Batch& to, const float (&x)[held]) {
+};
+
+/// What a lane reads of its channel, some rows ahead.
+struct ChannelRows {
+  static constexpr int size = 4;
+  float x[size], dt[size];
+
+  /// The rows from `row` on, as many as there are before `end`.
+  __device__ void load(const ScanProblem& p, std::int64_t row, std::int64_t end, std::int64_t h, std::int64_t channel) {
+    const float* const steps = p.dt.at(row, h, p.H) + channel;
+    const std::int64_t from = row * p.x.stride + h * p.P + channel;
+    const int there = channel < p.P ? static_cast<int>(min(end - row, std::int64_t{size})) : 0;
 #pragma unroll
-    for (int i = 0; i < held; ++i) {
-      const int at = static_cast<int>(threadIdx.x) + i * recurrence_threads;
-      if (at < batch * channels) to.x[at] = x[i];
+    for (int t = 0; t < size; ++t) dt[t] = t < there ? steps[t * p.dt.rows.stride] : 0;
+    if (p.x.bf16) {
+#pragma unroll
+      for (int t = 0; t < size; ++t)
+        x[t] = t < there ? __bfloat162float(static_cast<const __nv_bfloat16*>(p.x.data)[from + t * p.x.stride]) : 0;
+    } else {
+#pragma unroll
+      for (int t = 0; t < size; ++t) x[t] = t < there ? static_cast<const float*>(p.x.data)[from + t * p.x.stride] : 0;
     }
-    __pipeline_wait_prior(0);
-    __syncthreads();  // the batch is complete, and all have left the one before it
   }
 };
 
@@ -86,7 +91,7 @@ template <int Lanes, int States, Phase phase>
 __global__ void __launch_bounds__(recurrence_threads, blocks_of_processor) scan_kernel(ScanProblem p) {
   using Tile = ScanTile<Lanes, States>;
   using Batch = typename Tile::Batch;
-  __shared__ __align__(16) float shared[2][Tile::batch * Tile::row_size];
+  __shared__ __align__(16) float shared[2][2 * Tile::batch * Tile::states];
   begin_overlapped();
   const std::int64_t tiles = (p.P + Tile::channels - 1) / Tile::channels;
   const std::int64_t first_channel = blockIdx.x % tiles * Tile::channels, h = blockIdx.x / tiles % p.H;
@@ -109,40 +114,46 @@ __global__ void __launch_bounds__(recurrence_threads, blocks_of_processor) scan_
   }
 
   Batch batch(shared[0]), next(shared[1]);
-  float x[Tile::held];
-  if (begin < end) {
-    Tile::fetch_batch(batch, p, first_row + begin, static_cast<int>(min(end - begin, std::int64_t{Tile::batch})), h, first_channel, x);
-    Tile::keep(batch, x);
-  }
+  ChannelRows now, soon;
+  const auto fetch_from = [&](const Batch& to, std::int64_t row) {
+    if (row < end) Tile::fetch_batch(to, p, first_row + row, static_cast<int>(min(end - row, std::int64_t{Tile::batch})), h);
+  };
+  fetch_from(batch, begin);
+  now.load(p, first_row + begin, first_row + end, h, channel);
   for (std::int64_t row = begin; row < end; row += Tile::batch) {
+    __pipeline_wait_prior(0);
+    __syncthreads();  // the batch is complete, and all have left the one before it
+    fetch_from(next, row + Tile::batch);
     const int n = static_cast<int>(min(end - row, std::int64_t{Tile::batch}));
-    const std::int64_t rest = end - row - n;
-    if (rest > 0)
-      Tile::fetch_batch(next, p, first_row + row + n, static_cast<int>(min(rest, std::int64_t{Tile::batch})), h, first_channel, x);
-    for (int t = 0; t < n; ++t) {
-      const float dt = batch.dt[t * Tile::channels + own], u = dt * batch.x[t * Tile::channels + own];
-      const Four *B = reinterpret_cast<const Four*>(batch.B + t * Tile::states) + lane * (States / 4),
-                 *C = reinterpret_cast<const Four*>(batch.C + t * Tile::states) + lane * (States / 4);
-      float y = 0;
+    for (int first = 0; first < n; first += ChannelRows::size) {
+      soon.load(p, first_row + row + first + ChannelRows::size, first_row + end, h, channel);
 #pragma unroll
-      for (int i = 0; i < States; i += 4) {
-        const Four B_i = B[i / 4], C_i = C[i / 4];
+      for (int t = 0; t < ChannelRows::size; ++t) {
+        if (first + t >= n) break;
+        const Four *B = reinterpret_cast<const Four*>(batch.B + (first + t) * Tile::states) + lane * (States / 4),
+                   *C = reinterpret_cast<const Four*>(batch.C + (first + t) * Tile::states) + lane * (States / 4);
+        const float dt = now.dt[t], u = dt * now.x[t];
+        float y = 0;
 #pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          // S_n = e^{Δ A_n} S_n + B_n Δ x,  o = o + C_n S_n
-          S[i + j] = fmaf(B_i.x[j], u, exp2_of(dt * A[i + j]) * S[i + j]);
-          if constexpr (phase != Phase::from_zero) y = fmaf(C_i.x[j], S[i + j], y);
+        for (int i = 0; i < States; i += 4) {
+          const Four B_i = B[i / 4], C_i = C[i / 4];
+#pragma unroll
+          for (int j = 0; j < 4; ++j) {
+            // S_n = e^{Δ A_n} S_n + B_n Δ x,  o = o + C_n S_n
+            S[i + j] = fmaf(B_i.x[j], u, exp2_of(dt * A[i + j]) * S[i + j]);
+            if constexpr (phase != Phase::from_zero) y = fmaf(C_i.x[j], S[i + j], y);
+          }
+        }
+        if constexpr (phase == Phase::from_zero) {
+          steps += dt;
+        } else {
+#pragma unroll
+          for (int distance = 1; distance < Lanes; distance *= 2) y += __shfl_xor_sync(~0U, y, distance);
+          if (lane == 0 && channel < p.P) p.o.template store<1>(first_row + row + first + t, h * p.P + channel, Pack<1>{{y}});
         }
       }
-      if constexpr (phase == Phase::from_zero) {
-        steps += dt;
-      } else {
-#pragma unroll
-        for (int distance = 1; distance < Lanes; distance *= 2) y += __shfl_xor_sync(~0U, y, distance);
-        if (lane == 0 && channel < p.P) p.o.template store<1>(first_row + row + t, h * p.P + channel, Pack<1>{{y}});
-      }
+      now = soon;
     }
-    if (rest > 0) Tile::keep(next, x);
     const Batch read = batch;
     batch = next;
     next = read;
