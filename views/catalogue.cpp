@@ -162,7 +162,8 @@ std::span<const ViewRow> view_catalogue() {
        QT_TRANSLATE_NOOP("Views",
                          "The layers from the embedding up. A grid: one matrix S a head, S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3) or "
                          "by the delta rule (Gated DeltaNet eq. 10); small squares: partitions that tokens are routed to (SSE eq. 9); "
-                         "lines: the keys and values of every token, softmax attention. States are float32, whatever the weights are."),
+                         "lines: the keys and values of every token, softmax attention. States are float32, whatever the weights are. "
+                         "Program: what the chosen layer computes of a token x, operation after operation, in its paper's terms."),
        make_model_map, ShownPlace::run},
   });
   return rows;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 
 #include "views/colormaps.h"
 #include "views/matrix.h"
@@ -56,7 +57,7 @@ struct Picture {
   Canvas& canvas;
   const Frame& frame;
   float s;
-  Rect title, stack, tensors;  // w or h 0: left out
+  Rect title, stack, beside;  // w or h 0: left out
   std::vector<std::int64_t> shown;
   std::int64_t columns = 1, per_column = 1;
   float box_width = 0, box_height = 0, gap = 0;
@@ -77,8 +78,8 @@ Picture::Picture(const ModelMapData& data_, Canvas& canvas_, Rect area, const Fr
   title = {inner.x, inner.y, inner.w, std::min(caption_height(frame), inner.h)};
   const Rect body{inner.x, title.bottom() + 4 * s, inner.w, std::max(0.0f, inner.bottom() - title.bottom() - 4 * s)};
   stack = body;
-  if (body.w >= 860 * s && body.h >= 120 * s && !data.tensors.empty()) {
-    tensors = {body.x + 0.56f * body.w, body.y, 0.44f * body.w, body.h};
+  if (body.w >= 860 * s && body.h >= 120 * s && !(data.with_program ? data.program.empty() : data.tensors.empty())) {
+    beside = {body.x + 0.56f * body.w, body.y, 0.44f * body.w, body.h};
     stack.w = 0.56f * body.w - 20 * s;
   }
   gap = 4 * s;
@@ -196,29 +197,46 @@ void draw_stack(const Picture& picture) {
               picture.stack.w);
 }
 
-void draw_tensors(const Picture& picture) {
-  const ModelMapData& data = picture.data;
-  const Rect& area = picture.tensors;
+/// A heading and as many of `all` rows as there is room for; `row` draws one in its rectangle. The last line says how many are left out.
+void draw_rows(const Picture& picture, const std::string& heading, std::int64_t all, int sheet,
+               const std::function<void(std::int64_t, const Rect&)>& draw_row) {
+  const Rect& area = picture.beside;
   if (area.w <= 0) return;
-  const Theme& theme = picture.frame.theme;
-  const float s = picture.s, row = 19 * s;
-  const TextStyle name = picture.small(theme.ink), figures = value(picture.frame, kSmallType, theme.ink, Align::right);
-  fitted_text(picture.canvas, {area.x, area.y + row / 2}, Views::tr("Tensors of layer {}, as stored", data.layer),
-              picture.small(theme.faint), area.w);
-  const auto fit = static_cast<std::int64_t>((area.h - row) / row);
-  const std::int64_t all = std::ssize(data.tensors), count = all <= fit ? all : std::max<std::int64_t>(0, fit - 1);
+  const float height = 19 * picture.s;
+  const TextStyle faint = picture.small(picture.frame.theme.faint);
+  fitted_text(picture.canvas, {area.x, area.y + height / 2}, heading, faint, area.w);
+  const auto fit = static_cast<std::int64_t>((area.h - height) / height);
+  const std::int64_t count = all <= fit ? all : std::max<std::int64_t>(0, fit - 1);
+  const auto place = [&](std::int64_t i) { return Rect{area.x, area.y + height * static_cast<float>(i + 1), area.w, height}; };
   for (std::int64_t i = 0; i < count; ++i) {
-    const ModelMap::TensorRow& tensor = data.tensors[static_cast<std::size_t>(i)];
-    const float y = area.y + row * (static_cast<float>(i) + 1.5f);
-    const std::string shape = fmt::format("{}  {}", shape_text(tensor.shape), tensor.dtype);
-    const float width = picture.canvas.text_width(shape, figures) + 8 * s;
-    fitted_text(picture.canvas, {area.x, y}, tensor.name, name, area.w - width);
-    fitted_text(picture.canvas, {area.right(), y}, shape, figures, area.w);
-    picture.canvas.hit({area.x, y - row / 2, area.w, row}, {{ModelMapSheets::tensors, i}});
+    draw_row(i, place(i));
+    picture.canvas.hit(place(i), {{sheet, i}});
   }
   if (count == all) return;
-  fitted_text(picture.canvas, {area.x, area.y + row * (static_cast<float>(count) + 1.5f)}, Views::tr("{} of {} shown", count, all),
-              picture.small(theme.faint), area.w);
+  fitted_text(picture.canvas, {area.x, place(count).y + height / 2}, Views::tr("{} of {} shown", count, all), faint, area.w);
+}
+
+void draw_tensors(const Picture& picture) {
+  const TextStyle name = picture.small(picture.frame.theme.ink),
+                  figures = value(picture.frame, kSmallType, picture.frame.theme.ink, Align::right);
+  const auto draw_row = [&](std::int64_t i, const Rect& row) {
+    const ModelMap::TensorRow& tensor = picture.data.tensors[static_cast<std::size_t>(i)];
+    const std::string shape = fmt::format("{}  {}", shape_text(tensor.shape), tensor.dtype);
+    const float width = picture.canvas.text_width(shape, figures) + 8 * picture.s, y = row.y + row.h / 2;
+    fitted_text(picture.canvas, {row.x, y}, tensor.name, name, row.w - width);
+    fitted_text(picture.canvas, {row.right(), y}, shape, figures, row.w);
+  };
+  draw_rows(picture, Views::tr("Tensors of layer {}, as stored", picture.data.layer), std::ssize(picture.data.tensors),
+            ModelMapSheets::tensors, draw_row);
+}
+
+void draw_program(const Picture& picture) {
+  const TextStyle line = value(picture.frame, kSmallType, picture.frame.theme.ink);
+  const auto draw_row = [&](std::int64_t i, const Rect& row) {
+    fitted_text(picture.canvas, {row.x, row.y + row.h / 2}, picture.data.program[static_cast<std::size_t>(i)], line, row.w);
+  };
+  draw_rows(picture, Views::tr("What layer {} computes of a token x", picture.data.layer), std::ssize(picture.data.program),
+            ModelMapSheets::program, draw_row);
 }
 
 class ModelMapView : public View {
@@ -226,7 +244,13 @@ class ModelMapView : public View {
   std::vector<Question> questions(const Snapshot& snapshot, const Cursor&) const override {
     return layer_of(snapshot) ? std::vector<Question>{ModelMapQuestion{}} : std::vector<Question>{};
   }
-  void build(const Snapshot& snapshot, const Cursor&, const Findings& findings) override { data_ = build_model_map(snapshot, findings); }
+  std::span<const std::string_view> modes() const override {
+    static constexpr std::array<std::string_view, 2> names = {QT_TRANSLATE_NOOP("Views", "Tensors"), QT_TRANSLATE_NOOP("Views", "Program")};
+    return names;
+  }
+  void build(const Snapshot& snapshot, const Cursor&, const Findings& findings) override {
+    data_ = build_model_map(snapshot, findings, mode() == 1);
+  }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
   std::vector<Sheet> sheets() const override { return statescope::sheets(data_); }
@@ -257,8 +281,9 @@ std::string count_text(std::int64_t count) {
 }
 std::string bytes_text(std::int64_t bytes) { return thousands(static_cast<double>(bytes), "B"); }
 
-ModelMapData build_model_map(const Snapshot& snapshot, const Findings& findings) {
+ModelMapData build_model_map(const Snapshot& snapshot, const Findings& findings, bool with_program) {
   ModelMapData data;
+  data.with_program = with_program;
   if (!layer_of(snapshot)) {
     data.message = {Views::tr("No model is open"), Views::tr("It appears as soon as a model has read its first tokens.")};
     return data;
@@ -295,7 +320,7 @@ ModelMapData build_model_map(const Snapshot& snapshot, const Findings& findings)
       box.state = state_text(found->layers[i]);
       box.parameter_count = static_cast<float>(found->layers[i].parameters);
       box.state_bytes = static_cast<float>(found->layers[i].state_bytes + found->layers[i].state_bytes_per_token);
-      if (box.chosen) data.tensors = found->layers[i].tensors;
+      if (box.chosen) data.tensors = found->layers[i].tensors, data.program = found->layers[i].program;
     }
     data.boxes.push_back(std::move(box));
   }
@@ -316,7 +341,7 @@ void draw(const ModelMapData& data, Canvas& canvas, Rect area, const Frame& fram
   canvas.push_clip(area);
   if (frame.shown.captions) draw_title(picture);
   draw_stack(picture);
-  draw_tensors(picture);
+  data.with_program ? draw_program(picture) : draw_tensors(picture);
   canvas.pop_clip();
 }
 

@@ -36,7 +36,9 @@ struct ModelMapData {
   std::vector<LayerBox> boxes;  // bottom first
   std::int64_t layer = 0;
   std::string counting;                      // why no sizes are shown; empty: they are
+  bool with_program = false;                 // shown in the place of the tensors
   std::vector<ModelMap::TensorRow> tensors;  // of the chosen layer
+  std::vector<std::string> program;          // of the chosen layer; empty: it has no mixer
 };
 
 /// "987", "1.23 k", "45.6 M"
@@ -47,7 +49,7 @@ std::string bytes_text(std::int64_t bytes);
 /// "64 × 128"
 std::string shape_text(const std::vector<std::int64_t>& shape);
 
-ModelMapData build_model_map(const Snapshot& snapshot, const Findings& findings);
+ModelMapData build_model_map(const Snapshot& snapshot, const Findings& findings, bool with_program = false);
 void draw(const ModelMapData& data, Canvas& canvas, Rect area, const Frame& frame);
 
 std::unique_ptr<View> make_model_map();

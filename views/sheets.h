@@ -53,7 +53,7 @@ struct HeadGatesSheets {
   static constexpr int contest = 0, over_time = 1, flow = 2, sharpness = 3;
 };
 struct ModelMapSheets {
-  static constexpr int parts = 0, tensors = 1;
+  static constexpr int parts = 0, tensors = 1, program = 2;
 };
 struct NeedleSheets {
   static constexpr int curves = 0, parts = 1, causes = 2, falls = 3;

@@ -169,11 +169,15 @@ std::vector<Sheet> sheets(const ModelMapData& data) {
   const auto tensor = [&data](std::int64_t i) -> const ModelMap::TensorRow& { return data.tensors[static_cast<std::size_t>(i)]; };
   Sheet tensors{.axes = {{.name = Views::tr("tensor"), .count = std::ssize(data.tensors)}}, .accuracy = ModelMap::accuracy};
   tensors.axes[0].label = [tensor](std::int64_t i) { return tensor(i).name; };
-  if (data.tensors.empty()) return {parts, tensors};
+  Sheet program{.axes = {{.name = Views::tr("operation"), .count = std::ssize(data.program)}}, .accuracy = ModelMap::accuracy};
+  const auto line = [&data](std::int64_t i) -> const std::string& { return data.program[static_cast<std::size_t>(i)]; };
+  program.axes[0].label = [](std::int64_t i) { return std::to_string(i + 1); };
+  if (!data.program.empty()) program.add({.name = Views::tr("computes"), .along = {0}, .text = line});
+  if (data.tensors.empty()) return {parts, tensors, program};
   tensors.add({.name = Views::tr("stored as"), .along = {0}, .text = [tensor](std::int64_t i) { return tensor(i).dtype; }});
   tensors.add({.name = Views::tr("extents"), .along = {0}, .text = [tensor](std::int64_t i) { return shape_text(tensor(i).shape); }});
   tensors.add({.name = Views::tr("bytes"), .along = {0}, .text = [tensor](std::int64_t i) { return std::to_string(tensor(i).bytes); }});
-  return {parts, tensors};
+  return {parts, tensors, program};
 }
 
 }  // namespace statescope

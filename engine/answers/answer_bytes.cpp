@@ -27,7 +27,7 @@ std::size_t sum(const Parts&... parts) {
 
 std::size_t bytes(const ModelMap& map) {
   std::size_t tensors = map.rest.tensors.size();
-  for (const ModelMap::LayerRow& layer : map.layers) tensors += layer.tensors.size();
+  for (const ModelMap::LayerRow& layer : map.layers) tensors += layer.tensors.size() + layer.program.size();
   return tensors * kSmallPart;
 }
 std::size_t bytes(const LayerSeries& a) {

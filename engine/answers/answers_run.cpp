@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <sstream>
 
 #include "engine/analysis/softmax.h"
 #include "engine/answers/answers.h"
@@ -28,6 +30,13 @@ void add(ModelMap::LayerRow& row, const StoredTensor& tensor) {
   row.tensors.push_back({tensor.name, tensor.shape, std::string(name_of(tensor.dtype)), tensor.bytes()});
   row.parameters += tensor.size();
   row.weight_bytes += tensor.bytes();
+}
+
+std::vector<std::string> lines_of(const std::optional<program::Program>& program) {
+  std::vector<std::string> lines;
+  std::istringstream text(program ? program::to_string(*program) : "");
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
 }
 
 constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
@@ -62,6 +71,7 @@ ModelMap answer(const ModelMapQuestion&, Evidence& evidence) {
     const MixerLayout& layout = model.layout(l);
     ModelMap::LayerRow& row = map.layers[static_cast<std::size_t>(l)];
     row.state_bytes = state_bytes(layout);
+    if (const Mixer* mixer = model.mixer(l)) row.program = lines_of(mixer->program());
     row.state_bytes_per_token = (layout.kv_heads * (layout.key_dim + layout.value_dim) + layout.index_dim) * kFloat;
   }
   for (const StoredTensor& tensor : evidence.checkpoint().tensors) {

@@ -22,6 +22,7 @@ struct ModelMap {
     std::int64_t parameters = 0, weight_bytes = 0;
     std::int64_t state_bytes = 0;            // float32, whatever the length; softmax layers: 0
     std::int64_t state_bytes_per_token = 0;  // of keys and values that grow with the run
+    std::vector<std::string> program;        // the mixer's operations, a line each, in the paper's terms; empty: there is no mixer
   };
   std::vector<LayerRow> layers;
   LayerRow rest;  // embedding, last norm, head

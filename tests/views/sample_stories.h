@@ -81,6 +81,7 @@ inline ModelMap sample_answer(const ModelMapQuestion&, const Snapshot& snapshot)
     ModelMap::LayerRow row{.tensors = {}, .parameters = 1234567, .weight_bytes = 4938268};
     for (const char* name : {"attn.q_proj.weight", "attn.k_proj.weight", "attn.gk_proj.0.0.weight", "mlp.gate_proj.weight"})
       row.tensors.push_back({"model.layers." + std::to_string(l) + "." + name, {1024, 512}, "bfloat16", 1048576});
+    if (l == 0) row.program = {"q [32] = x · [32, 64]ᵀ", "k [32] = x · [32, 64]ᵀ", "y [64] = readout · [64, 32]ᵀ"};
     (l == 0 ? row.state_bytes : row.state_bytes_per_token) = 4096;
     map.layers.push_back(row);
   }
