@@ -298,7 +298,7 @@ Value Program::remember(DeltaRule memory, std::int64_t heads, std::int64_t V, Va
   return add(memory, &DeltaRule::o, {heads, V}, numbers);
 }
 Value Program::remember(SelectiveScan memory, std::int64_t heads, std::int64_t P) {
-  return add(memory, &SelectiveScan::o, {heads, P}, ValueType::rounded);
+  return add(memory, &SelectiveScan::o, {heads, P}, (*this)[memory.x].numbers);
 }
 Value Program::remember(Wkv memory, std::int64_t heads, std::int64_t V, ValueType numbers) {
   return add(memory, &Wkv::o, {heads, V}, numbers);
