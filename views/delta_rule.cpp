@@ -71,10 +71,10 @@ Message other_rule(const Snapshot& snapshot) {
     if (follows_delta_rule(layers[i])) others.push_back(static_cast<std::int64_t>(i));
   }
   const LayerInfo& layer = *layer_of(snapshot);
-  return {Views::tr("Layer {} ({}) adds what it is given, without asking what is there", snapshot.layer, layer.mixer),
+  return {Views::tr("Layer {} ({}) does not write by the delta rule", snapshot.layer, layer.mixer),
           others.empty()
-              ? Views::tr("Models with the delta rule, DeltaNet, Gated DeltaNet, SSE-GDN, SLA-GDN and MoM, first take away what the "
-                          "key already reads.")
+              ? Views::tr("Models with the delta rule, such as DeltaNet, Gated DeltaNet, KDA, Comba, SSE-GDN, SLA-GDN and MoM, first take "
+                          "away what the key already reads.")
           : others.size() == 1 ? Views::tr("In this model, {} erases before it writes.", layer_list(others, ""))
                                : Views::tr("In this model, {} erase before they write.", layer_list(others, ""))};
 }

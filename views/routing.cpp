@@ -66,7 +66,7 @@ RoutingData without_routing(const Snapshot& snapshot, const LayerInfo& layer) {
   }
   data.headline = Views::tr("Layer {} ({}) does not route its tokens", snapshot.layer, layer.mixer);
   const std::string layers_with = layer_list(routed, "");
-  data.detail = routed.empty() ? Views::tr("No layer of this model has partitions. SSE and MoM models have.")
+  data.detail = routed.empty() ? Views::tr("No layer of this model has partitions. SSE and MoM models do.")
                 : routed.size() == 1
                     ? Views::tr("Every token goes to the same memory. In this model, {} chooses among partitions.", layers_with)
                     : Views::tr("Every token goes to the same memory. In this model, {} choose among partitions.", layers_with);

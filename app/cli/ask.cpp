@@ -203,6 +203,11 @@ std::string place_text(const HistoryQuestion& question, const LayerInfo& layer) 
   return question.column >= 0 ? text + fmt::format(", column {}", question.column) : text;
 }
 
+/// What a model reads before the first token writes too.
+constexpr const char* kMemoryTokensText = "memory tokens";
+
+std::string writer_text(const AskedRun& run, std::int64_t token) { return token < 0 ? kMemoryTokensText : run.token_text(token); }
+
 void print_history(const AskedRun& run, const HistoryQuestion& question, const History& history, const std::vector<std::size_t>& order,
                    std::size_t most) {
   const LayerInfo& layer = run.info().model.layers[static_cast<std::size_t>(question.layer)];
@@ -221,7 +226,8 @@ void print_history(const AskedRun& run, const HistoryQuestion& question, const H
       continue;
     }
     fmt::print("  {:>14}  {:>14}  {:>14}  {}\n", number_text("{:+.6g}", history.contribution[j]),
-               number_text("{:.6g}", history.coefficient[j]), number_text("{:.6g}", history.written[j]), run.token_text(history.token[j]));
+               number_text("{:.6g}", history.coefficient[j]), number_text("{:.6g}", history.written[j]),
+               writer_text(run, history.token[j]));
   }
   if (order.size() > most) fmt::print("  {:>14}  {} others\n", number_text("{:+.6g}", others), order.size() - most);
 }
@@ -229,14 +235,14 @@ void print_history(const AskedRun& run, const HistoryQuestion& question, const H
 std::string history_json(const AskedRun& run, const AskArguments& arguments, const HistoryQuestion& question, const History& history,
                          const std::vector<std::size_t>& order) {
   const LayerInfo& layer = run.info().model.layers[static_cast<std::size_t>(question.layer)];
+  const auto index = [](std::int64_t number) { return number < 0 ? json(nullptr) : json(number); };
   json writers = json::array();
   for (const std::size_t j : order)
-    writers.push_back({{"token", history.token[j]},
-                       {"text", run.text(history.token[j])},
+    writers.push_back({{"token", index(history.token[j])},
+                       {"text", history.token[j] < 0 ? kMemoryTokensText : run.text(history.token[j])},
                        {"contribution", number_json(history.contribution[j])},
                        {"coefficient", number_json(history.coefficient[j])},
                        {"written", number_json(history.written[j])}});
-  const auto index = [](std::int64_t number) { return number < 0 ? json(nullptr) : json(number); };
   const json report{{"format", "statescope-history"},
                     {"version", 1},
                     {"accuracy", History::accuracy.text()},

@@ -34,7 +34,7 @@ constexpr Word meanings[] = {
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "exact"),
      QT_TRANSLATE_NOOP("statescope::WordsPage", "Kept from the run itself, not worked out again."), "exact(ly)?"},
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "fair"),
-     QT_TRANSLATE_NOOP("statescope::WordsPage", "A load divided by the mean load. At 1.00 every partition has the same."), "fair"},
+     QT_TRANSLATE_NOOP("statescope::WordsPage", "Fair is the mean load. A load of 1.58× fair is 1.58 times the mean."), "fair"},
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "gate"),
      QT_TRANSLATE_NOOP(
          "statescope::WordsPage",
@@ -53,7 +53,7 @@ constexpr Word meanings[] = {
      "left"},
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "load, visit"),
      QT_TRANSLATE_NOOP("statescope::WordsPage",
-                       "A token that is routed to a partition visits it. The load of a partition is how many have."),
+                       "A token that is routed to a partition visits it. The load of a partition is the number of its visits."),
      "loads?|visits?"},
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "lost to decay"),
      QT_TRANSLATE_NOOP("statescope::WordsPage", "The state shrinks it, token by token."), "decay"},

@@ -136,10 +136,16 @@ void Header::show_model() {
   show_answer();
 }
 
+void Header::set_answers_told(bool told) {
+  answers_told_ = told;
+  chips_->set_answers_told(told);
+  show_answer();
+}
+
 /// Each of several models has its own in its chip.
 void Header::show_answer() {
   answer_->setText(navigator_.run() ? answer_words(*navigator_.run()) : QString());
-  answer_->setVisible(!answer_->text().isEmpty() && !comparison_.is_on());
+  answer_->setVisible(!answer_->text().isEmpty() && !comparison_.is_on() && answers_told_);
 }
 
 /// The cancel button also stops what the others are opening.

@@ -24,6 +24,8 @@ class Header : public QWidget {
 
   void set_frame(const Frame& frame);
   ModelChips& chips() const { return *chips_; }
+  /// Whether it says which models answer rightly: not while a lesson asks that.
+  void set_answers_told(bool told);
 
  private:
   void show_model();
@@ -35,6 +37,7 @@ class Header : public QWidget {
 
   Navigator& navigator_;
   Comparison& comparison_;
+  bool answers_told_ = true;
   ModelChips* chips_;  // instead of model_, answer_ and details_ while models are compared
   QLabel *model_, *branch_, *answer_, *details_, *what_;
   QProgressBar* progress_;

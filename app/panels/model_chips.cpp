@@ -82,6 +82,11 @@ void ModelChips::make() {
   set_frame(frame_);
 }
 
+void ModelChips::set_answers_told(bool told) {
+  answers_told_ = told;
+  update_words();
+}
+
 ModelChips::Words ModelChips::words_of(const QString& name, const Navigator& navigator, const QString& doing,
                                        const QString& problem) const {
   const RunInfo* run = navigator.run().get();
@@ -91,7 +96,7 @@ ModelChips::Words ModelChips::words_of(const QString& name, const Navigator& nav
     words.push_back(device.section(',', 0, 0));
     all << QString::fromStdString(run->model.family) << device;
   }
-  const QString answer = run ? answer_words(*run) : QString();
+  const QString answer = run && answers_told_ ? answer_words(*run) : QString();
   const QString state = !problem.isEmpty() ? tr("failed") : !doing.isEmpty() ? doing : answer;
   for (QStringList* list : {&words, &all})
     if (!state.isEmpty()) list->push_back(state);

@@ -19,6 +19,8 @@ class ModelChips : public QWidget {
   ModelChips(Navigator& leader, Comparison& comparison, QWidget* parent = nullptr);
 
   void set_frame(const Frame& frame);
+  /// Whether a chip says if its model answers rightly.
+  void set_answers_told(bool told);
 
  Q_SIGNALS:
   void chosen(const PeerRun* peer);  // null: A
@@ -36,6 +38,7 @@ class ModelChips : public QWidget {
   Navigator& leader_;
   Comparison& comparison_;
   Frame frame_;
+  bool answers_told_ = true;
   QHBoxLayout* layout_;
   std::vector<QToolButton*> chips_;      // A first
   std::vector<const PeerRun*> made_of_;  // those that the chips after A stand for

@@ -57,6 +57,7 @@ void MainWindow::open_lesson(const std::filesystem::path& path) {
 void MainWindow::enter_step() {
   show_work();
   lessons_wanted_ = true;
+  header_->set_answers_told(!lesson_->lesson());  // a lesson asks first
   if (!lesson_->lesson()) {
     side_wanted_ = side_wanted_before_lesson_;
     rows_->set_difference_shown(difference_wanted_before_lesson_);

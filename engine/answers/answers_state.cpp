@@ -190,7 +190,25 @@ History read_history(const HistoryQuestion& question, const MemoryTrace& trace, 
   return history;
 }
 
-History answer(const HistoryQuestion& question, Evidence& evidence) {
+/// What a model's memory tokens have written, in the trace row by row, is of one writer: contributions add up, of the others the norm.
+History with_memory_tokens_as_one(History history) {
+  const auto others = std::ranges::find_if(history.token, [](std::int32_t token) { return token != kMemoryTokens; });
+  const std::ptrdiff_t rows = others - history.token.begin();
+  for (std::ptrdiff_t j = 1; j < rows; ++j) {
+    const auto at = static_cast<std::size_t>(j);
+    history.contribution[0] += history.contribution[at];
+    history.coefficient[0] = std::hypot(history.coefficient[0], history.coefficient[at]);
+    history.written[0] = std::hypot(history.written[0], history.written[at]);
+  }
+  if (rows > 1) {
+    history.token.erase(history.token.begin() + 1, others);
+    for (std::vector<float>* all : {&history.contribution, &history.coefficient, &history.written})
+      all->erase(all->begin() + 1, all->begin() + rows);
+  }
+  return history;
+}
+
+History history_of(const HistoryQuestion& question, Evidence& evidence) {
   const MemoryTrace& trace = evidence.trace_of_state(question.layer);
   check_index("slot", question.slot, std::ssize(trace.slots));
   check_index("head", question.head, trace.H);
@@ -226,6 +244,8 @@ History answer(const HistoryQuestion& question, Evidence& evidence) {
   history.contribution.assign(contribution.begin(), contribution.end());
   return history;
 }
+
+History answer(const HistoryQuestion& question, Evidence& evidence) { return with_memory_tokens_as_one(history_of(question, evidence)); }
 
 Update answer(const UpdateQuestion& question, Evidence& evidence) {
   const MemoryTrace& trace = evidence.trace_of_state(question.layer);

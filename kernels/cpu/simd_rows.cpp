@@ -20,6 +20,12 @@ using FullVector = HWY_FULL(float);
 template <int N>
 struct Vectors {};  // how many vectors side by side a block of columns has
 
+/// e^x; a NaN stays one, so that it can be seen downstream.
+template <class D>
+HWY_INLINE hn::Vec<D> exp_of(D d, hn::Vec<D> x) {
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, x));
+}
+
 /// block(d, Vectors<N>, c) over columns [c, width): four vectors at a time, then one, then half a vector, and so on down to one number.
 template <class D, class Block>
 HWY_INLINE void for_columns(D d, std::int64_t c, std::int64_t width, const Block& block) {
@@ -140,7 +146,7 @@ void scan_columns(const ScanColumns& scan) {
         const auto b = hn::Set(d, B[n]), r = hn::Set(d, C[n]);
         for (std::size_t i = 0; i < N; ++i) {
           // S_n = e^{Δ A_n} S_n + B_n Δ x,  o = o + C_n S_n
-          const auto decay = hn::Exp(d, hn::Mul(dt[i], hn::LoadU(d, A + i * lanes)));
+          const auto decay = exp_of(d, hn::Mul(dt[i], hn::LoadU(d, A + i * lanes)));
           const auto S = hn::MulAdd(b, u[i], hn::Mul(decay, hn::LoadU(d, state + i * lanes)));
           hn::StoreU(S, d, state + i * lanes);
           o[i] = hn::MulAdd(r, S, o[i]);
@@ -155,7 +161,7 @@ void exp_row(float* y, const float* x, std::int64_t n) {
   for_columns(FullVector(), 0, n, [&]<int N>(auto d, Vectors<N>, std::int64_t c) HWY_ATTR {
     for (std::size_t i = 0; i < N; ++i) {
       const auto at = static_cast<std::size_t>(c) + i * hn::Lanes(d);
-      hn::StoreU(hn::Exp(d, hn::LoadU(d, x + at)), d, y + at);
+      hn::StoreU(exp_of(d, hn::LoadU(d, x + at)), d, y + at);
     }
   });
 }
@@ -166,7 +172,7 @@ float exp_shifted(float* y, const float* x, float shift, std::int64_t n) {
     auto sum = hn::Zero(d);
     for (std::size_t i = 0; i < N; ++i) {
       const auto at = static_cast<std::size_t>(c) + i * hn::Lanes(d);
-      const auto exponential = hn::Exp(d, hn::Sub(hn::LoadU(d, x + at), hn::Set(d, shift)));
+      const auto exponential = exp_of(d, hn::Sub(hn::LoadU(d, x + at), hn::Set(d, shift)));
       hn::StoreU(exponential, d, y + at);
       sum = hn::Add(sum, exponential);
     }

@@ -137,6 +137,12 @@ TEST_CASE("selective scan: a decay that underflows forgets, and Δ = 0 leaves th
   for (std::int64_t i = 0; i < 6; ++i) CHECK(forgotten.state[static_cast<std::size_t>(i)] == p.B.row(1)[i / 3] * p.x.row(1)[i % 3]);
 }
 
+TEST_CASE("selective scan: a number that is none stays one", "[memory]") {
+  Problem p(Packed(5), 1, 1, 4, 21);
+  p.A.values[7] = std::nanf("");
+  CHECK(std::isnan(run(p, 1).state[7]));
+}
+
 TEST_CASE("selective scan: complaints name the operand", "[memory]") {
   const Problem p(Packed(4), 2, 1, 8, 6);
   Numbers o({4, 2, 6}), state = p.initial;

@@ -65,7 +65,11 @@ class S4 final : public DescribedMixer {
     for (std::size_t i = 0; i < part; ++i) {  // of channel c, state n
       const std::size_t c = i / static_cast<std::size_t>(N_), n = i % static_cast<std::size_t>(N_);
       const std::size_t at = n * static_cast<std::size_t>(hidden_) + c;
-      const std::complex<double> A(-std::exp(double{re[i]}), im[i]), held = std::exp(std::exp(double{log_dt[c]}) * A), B = (held - 1.0) / A;
+      const std::complex<double> A(-std::exp(double{re[i]}), im[i]);
+      // e^z − 1 = 2 e^{z/2} sinh(z/2), which keeps its digits where z = Δ A is small; where A is 0, B̄ is Δ
+      const double dt = std::exp(double{log_dt[c]});
+      const std::complex<double> half = 0.5 * dt * A, held = std::exp(2.0 * half);
+      const std::complex<double> B = std::abs(A) > 0 ? 2.0 * std::exp(half) * std::sinh(half) / A : dt;
       A_bar[at] = static_cast<float>(held.real()), A_bar[part + at] = static_cast<float>(held.imag());
       B_bar[at] = static_cast<float>(B.real()), B_bar[part + at] = static_cast<float>(B.imag());
       C_bar[at] = C[2 * i], C_bar[part + at] = C[2 * i + 1];

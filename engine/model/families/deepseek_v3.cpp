@@ -47,12 +47,10 @@ ExpertsPlan experts_of(const Config& config) {
 /// For each layer whether its MLP is a dense one.
 std::vector<bool> dense_layers(const Config& config, bool sparse, std::int64_t layers) {
   std::vector<bool> dense;
-  if (sparse && config.has("mlp_layer_types")) {
+  if (sparse)
     for (const std::string& kind : layer_kinds(config, "mlp_layer_types", {"dense", "sparse"}, layers)) dense.push_back(kind == "dense");
-    return dense;
-  }
   const std::int64_t first = config.integer("first_k_dense_replace", 3, 0);
-  for (std::int64_t i = 0; i < layers; ++i) dense.push_back(i < first);
+  for (std::int64_t i = std::ssize(dense); i < layers; ++i) dense.push_back(i < first);
   return dense;
 }
 

@@ -220,6 +220,17 @@ TEST_CASE("predictions: probabilities, ranks and entropy of every token are thos
   CHECK(answer(PredictionsQuestion{.from = 99, .to = 999, .ids = {}}, asked.evidence).top.empty());
 }
 
+TEST_CASE("history: what memory tokens have written is of one writer, before all tokens") {
+  SmallEvidence asked(hymba_config(), kTokens);
+  const History history = answer(HistoryQuestion{.row = -1, .token = kTokens - 1}, asked.evidence);
+  REQUIRE(!history.token.empty());
+  CHECK(history.token.front() == kMemoryTokens);
+  CHECK(std::ranges::count(history.token, kMemoryTokens) == 1);
+  CHECK(history.token.size() == kTokens + 1);
+  CHECK(history.contribution.size() == history.token.size());
+  CHECK(history.sum == Approx(history.shown).epsilon(1e-4));
+}
+
 TEST_CASE("model map: every tensor has its place, parameters add up, states are as large as the model's") {
   for (const SmallModel& small : small_models()) {
     INFO(small.name);

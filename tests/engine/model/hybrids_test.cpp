@@ -35,6 +35,7 @@ TEST_CASE("hybrids: what a config of one may not say is refused by name") {
   refused(indexed_config({{"q_lora_rank", nullptr}}), "\"q_lora_rank\" is missing");
   refused(indexed_config({{"rope_interleave", false}}), "\"rope_interleave\" is false");
   refused(indexed_config({{"layer_types", {"indexed_attention", "full_attention"}}}), "\"layer_types\" holds");
+  CHECK(complaint(indexed_config({{"mlp_layer_types", json::array()}})).empty());
   refused(indexed_config({{"mlp_layer_types", {"dense"}}}), "\"mlp_layer_types\" has 1");
   refused(small_config("moba", {{"window_size", 8}}), "\"window_size\" is 8");
   refused(small_config("moba", {{"moba_topk", 0}}), "\"moba_topk\" is 0");
