@@ -886,10 +886,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>The layers from the embedding up. A grid: one matrix S a head, S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3) or by the delta rule (Gated DeltaNet eq. 10); small squares: partitions that tokens are routed to (SSE eq. 9); lines: the keys and values of every token, softmax attention. States are float32, whatever the weights are.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Cumulative</source>
         <translation type="unfinished"></translation>
     </message>
@@ -1427,14 +1423,6 @@
     </message>
     <message>
         <source>⟨π, v⟩ / (‖π‖ ‖v‖)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Layer {} ({}) adds what it is given, without asking what is there</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Models with the delta rule, DeltaNet, Gated DeltaNet, SSE-GDN, SLA-GDN and MoM, first take away what the key already reads.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2075,10 +2063,6 @@
     </message>
     <message>
         <source>Layer {} ({}) does not route its tokens</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>No layer of this model has partitions. SSE and MoM models have.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -3735,6 +3719,42 @@
     </message>
     <message>
         <source>colours as in {} · {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The layers from the embedding up. A grid: one matrix S a head, S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3) or by the delta rule (Gated DeltaNet eq. 10); small squares: partitions that tokens are routed to (SSE eq. 9); lines: the keys and values of every token, softmax attention. States are float32, whatever the weights are. Program: what the chosen layer computes of a token x, operation after operation, in its paper&apos;s terms.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer {} ({}) does not write by the delta rule</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Models with the delta rule, such as DeltaNet, Gated DeltaNet, KDA, Comba, SSE-GDN, SLA-GDN and MoM, first take away what the key already reads.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What layer {} computes of a token x</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Tensors</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Program</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No layer of this model has partitions. SSE and MoM models do.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>operation</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>computes</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -5714,10 +5734,6 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>A load divided by the mean load. At 1.00 every partition has the same.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>gate</source>
         <translation type="unfinished"></translation>
     </message>
@@ -5751,10 +5767,6 @@ Only for its states</source>
     </message>
     <message>
         <source>load, visit</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>A token that is routed to a partition visits it. The load of a partition is how many have.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -5863,6 +5875,14 @@ Only for its states</source>
     </message>
     <message>
         <source>All words</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Fair is the mean load. A load of 1.58× fair is 1.58 times the mean.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A token that is routed to a partition visits it. The load of a partition is the number of its visits.</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
