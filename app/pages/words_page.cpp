@@ -43,10 +43,18 @@ constexpr Word meanings[] = {
      "gates?|wins"},
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "half-life"),
      QT_TRANSLATE_NOOP("statescope::WordsPage", "After how many tokens decay has left half of what was written."), "half-life"},
+    {QT_TRANSLATE_NOOP("statescope::WordsPage", "key, value, query"),
+     QT_TRANSLATE_NOOP("statescope::WordsPage",
+                       "What a layer makes of a token. The value is written along the key; a later token reads along its query."),
+     "keys?|values?|quer(y|ies)"},
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "keyframe"),
      QT_TRANSLATE_NOOP("statescope::WordsPage",
                        "A token after which all states were kept. Those in between are worked out from the keyframe before them."),
      "keyframes?"},
+    {QT_TRANSLATE_NOOP("statescope::WordsPage", "layer, head"),
+     QT_TRANSLATE_NOOP("statescope::WordsPage",
+                       "A model is a stack of layers. The memory of a layer has heads side by side, each with a state of its own."),
+     "layers?|heads?"},
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "left"),
      QT_TRANSLATE_NOOP("statescope::WordsPage",
                        "What decay and erasure have not taken of a write. It may still be overwritten, or lie where nobody reads."),
@@ -68,6 +76,9 @@ constexpr Word meanings[] = {
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "needle, question"),
      QT_TRANSLATE_NOOP("statescope::WordsPage", "The needle is what a text tells, the question the words that ask for it."),
      "needles?|questions?"},
+    {QT_TRANSLATE_NOOP("statescope::WordsPage", "norm"),
+     QT_TRANSLATE_NOOP("statescope::WordsPage", "The size of a vector or of a state: the root of the sum of the squares of its numbers."),
+     "norms?"},
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "partition, slot"),
      QT_TRANSLATE_NOOP(
          "statescope::WordsPage",
@@ -76,6 +87,9 @@ constexpr Word meanings[] = {
      "partitions?|slots?|shared"},
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "probe"),
      QT_TRANSLATE_NOOP("statescope::WordsPage", "Shows what would be, and changes nothing in the run."), "probes?"},
+    {QT_TRANSLATE_NOOP("statescope::WordsPage", "rank"),
+     QT_TRANSLATE_NOOP("statescope::WordsPage", "The effective rank of a state: in how many directions it holds something."),
+     "rank|spectrum"},
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "receptive field"),
      QT_TRANSLATE_NOOP("statescope::WordsPage", "How far back a memory reaches: where decay has left a thousandth of a write."),
      "receptive field"},
@@ -89,6 +103,9 @@ constexpr Word meanings[] = {
      QT_TRANSLATE_NOOP("statescope::WordsPage",
                        "What a layer's memory holds after a token: for each slot and head a matrix of key rows and value columns."),
      "states?"},
+    {QT_TRANSLATE_NOOP("statescope::WordsPage", "token"),
+     QT_TRANSLATE_NOOP("statescope::WordsPage", "A piece of text that the model reads at once: a word, a part of one, or a byte."),
+     "tokens?"},
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "write, read"),
      QT_TRANSLATE_NOOP("statescope::WordsPage", "A token writes its key and its value to the state. A query reads from it."),
      "writes?|reads?|written"},
@@ -113,7 +130,10 @@ WordsPage::WordsPage(QWidget* parent) : QWidget(parent) {
   all_ = new QPushButton(tr("All words"), this);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
+  nothing_ = new QLabel(this);
+  nothing_->setWordWrap(true);
   layout->addWidget(find_);
+  layout->addWidget(nothing_);
   layout->addWidget(list_, 1);
   layout->addWidget(all_);
   setFocusProxy(find_);
@@ -132,13 +152,17 @@ void WordsPage::show_all() { show_used_in({}); }
 
 void WordsPage::filter() {
   const QString typed = find_->text().trimmed();
+  bool any = false;
   for (int row = 0; row < list_->count(); ++row) {
     QListWidgetItem& item = *list_->item(row);
     const QRegularExpression forms(QStringLiteral("\\b(%1)\\b").arg(item.data(Qt::UserRole).toString()),
                                    QRegularExpression::CaseInsensitiveOption);
     const bool used = text_.isEmpty() || text_.contains(forms) || !typed.isEmpty();
     item.setHidden(!used || !item.text().contains(typed, Qt::CaseInsensitive));
+    any = any || !item.isHidden();
   }
+  nothing_->setText(tr("No word here has “%1” in it.").arg(typed));
+  nothing_->setVisible(!any && !typed.isEmpty());
   all_->setVisible(!text_.isEmpty());
 }
 

@@ -1,6 +1,7 @@
 // What the program's own words mean: fair, clear, recomputed and the others.
 #pragma once
 
+#include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
 #include <QPushButton>
@@ -23,6 +24,7 @@ class WordsPage : public QWidget {
 
   QLineEdit* find_;
   QListWidget* list_;
+  QLabel* nothing_;
   QPushButton* all_;
   QString text_;  // whose words are shown; empty: all
 };

@@ -146,7 +146,7 @@ void StartPage::ask_about_models() {
     if (item.shelf == Shelf::models) models.push_back(item.path);
   if (models.empty()) return;
   asking_ = std::make_shared<std::atomic<bool>>(true);
-  QThreadPool::globalInstance()->start([self = QPointer<StartPage>(this), wanted = asking_, models = std::move(models)] {
+  readers_.start([self = QPointer<StartPage>(this), wanted = asking_, models = std::move(models)] {
     tell_about_models(models, [&](const std::filesystem::path& model, const QString& about) {
       if (!*wanted) return false;
       QMetaObject::invokeMethod(
@@ -179,11 +179,13 @@ std::vector<QTreeWidgetItem*> StartPage::shown_rows() const {
 /// What fits what is typed, the best of it marked; with nothing typed everything, and what was marked stays.
 void StartPage::filter() {
   const std::string typed = line_->text().trimmed().toStdString();
+  const QStringList words = line_->text().split(' ', Qt::SkipEmptyParts);
   std::optional<int> best;
   QTreeWidgetItem* best_row = nullptr;
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const std::optional<int> by_name = fuzzy_score(typed, items_[i].name.toStdString());
-    const bool fits = by_name || items_[i].about.contains(line_->text().trimmed(), Qt::CaseInsensitive);
+    const QString all = items_[i].name + ' ' + QString::fromStdString(items_[i].path.stem().string()) + ' ' + items_[i].about;
+    const bool fits = by_name || std::ranges::all_of(words, [&](const QString& word) { return all.contains(word, Qt::CaseInsensitive); });
     rows_[i]->setHidden(!fits);
     const bool better = !typed.empty() && by_name > best;
     if (fits && (!best_row || better)) best = by_name, best_row = rows_[i];

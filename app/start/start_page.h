@@ -4,6 +4,7 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
+#include <QThreadPool>
 #include <QTreeWidget>
 #include <QWidget>
 #include <atomic>
@@ -55,6 +56,7 @@ class StartPage : public QWidget {
   std::vector<ShelfItem> items_;
   std::vector<QTreeWidgetItem*> rows_;         // parallel to items_
   std::shared_ptr<std::atomic<bool>> asking_;  // null: not asked yet; false: the answers are not wanted any more
+  QThreadPool readers_;                        // ends with the page: no file is open when the program ends
 };
 
 }  // namespace statescope

@@ -60,7 +60,7 @@ TEST_CASE("delta rule: memories of the other rule say where it can be seen") {
   const auto view = make_delta_rule();
   CHECK(view->questions(gla.at(1), {.token = 1}).empty());
   view->build(gla.at(1), {.token = 1});
-  CHECK(view->describe().starts_with("Layer 0 (gla) adds what it is given, without asking what is there. Models with the delta rule"));
+  CHECK(view->describe().starts_with("Layer 0 (gla) does not write by the delta rule. Models with the delta rule"));
   CHECK(view->table().rows.empty());
 }
 

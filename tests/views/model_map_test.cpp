@@ -39,7 +39,7 @@ TEST_CASE("model map: sizes and tensors come with the answer") {
   CHECK_FALSE(view->on_hit({ModelMapSheets::parts, 0}).layer);
   CHECK(view->tooltip({ModelMapSheets::tensors, 1})
             .starts_with("model.layers.0.attn.k_proj.weight\nstored as = bfloat16\nextents = [1024, 512]\nbytes = 1048576"));
-  CHECK(view->table().rows.size() == 8);
+  CHECK(view->table().rows.size() == 11);
   CHECK(view->tooltip({ModelMapSheets::program, 2}).starts_with("operation 3\ncomputes = y [64] = readout · [64, 32]ᵀ"));
   CHECK(view->describe().find("chosen: layer 0  sse, decayed outer product, 2 heads of 16 × 16") != std::string::npos);
 }

@@ -107,7 +107,7 @@ TEST_CASE("a layer without partitions says which layers have them") {
   CHECK(data.headline == "Layer 1 (softmax_attention) does not route its tokens");
   CHECK(data.detail == "Every token goes to the same memory. In this model, layer 0 chooses among partitions.");
   const Sample plain({.tokens = 5, .partitions = 0});
-  CHECK(build_routing(plain.at(2), {.token = 2}).detail == "No layer of this model has partitions. SSE and MoM models have.");
+  CHECK(build_routing(plain.at(2), {.token = 2}).detail == "No layer of this model has partitions. SSE and MoM models do.");
   CHECK_FALSE(build_routing({}, {}).headline.empty());
 }
 

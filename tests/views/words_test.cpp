@@ -65,6 +65,7 @@ std::vector<std::string> data_of(const CatalogueCase& c) {
                                    "attn.k_proj.weight",
                                    "attn.gk_proj.0.0.weight",
                                    "mlp.gate_proj.weight",
+                                   "readout · [64, 32]ᵀ",
                                    "mill"};
   if (!c.snapshot.run) return data;
   const RunInfo& run = *c.snapshot.run;

@@ -37,10 +37,11 @@ class ZambaHybrid final : public DescribedMixer {
     eps_ = static_cast<float>(config.not_negative("norm_eps", 1e-5));
     linear_ = Linear(build.weights, "linear", hidden_, hidden_);
     mamba_norm_ = build.weights.floats("mamba_decoder.input_layernorm.weight", {hidden_});
-    // A layer's own copy of the block where it has one, else that of the first layer which uses it.
+    // A layer's own copy of the block where it has one, else that of the first layer which uses it; adapters likewise.
     const std::string name = config.text("block");
     const bool own = build.weights.has(name + "input_layernorm.weight");
-    load_block(own ? build.weights.scope(name) : build.weights.of_model().scope(config.text("owner") + name), config);
+    const WeightScope first = build.weights.of_model().scope(config.text("owner") + name);
+    load_block(own ? build.weights.scope(name) : first, first, config);
   }
 
   MixerLayout layout() const override {
@@ -66,15 +67,24 @@ class ZambaHybrid final : public DescribedMixer {
   }
 
  private:
-  void load_block(const WeightScope& block, const Config& config) {
+  void load_block(const WeightScope& block, const WeightScope& first, const Config& config) {
     const WeightScope attention = block.scope("self_attn."), mlp = block.scope("feed_forward.");
-    const std::int64_t wide = 2 * hidden_, use = config.integer("use", 0, 0);
+    const std::int64_t wide = 2 * hidden_, use = config.integer("use", 0, 0), uses = config.integer("uses", use + 1);
     const bool adapts_attention = config.boolean("adapts_attention", false), second = config.boolean("second", false);
     const ToldSize rank(config, "adapter_rank", 128);
+    const auto adapter_in = [&](const WeightScope& scope, const std::string& list, std::int64_t u, std::int64_t out, std::int64_t in) {
+      return LowRank(scope, fmt::format("{}_adapter_list.{}", list, u), out, in, rank);
+    };
+    const auto adapter = [&](const std::string& list, std::int64_t out, std::int64_t in) {
+      const auto has = [&](std::int64_t u) { return block.has(fmt::format("{}_adapter_list.{}.0.weight", list, u)); };
+      // Files that repeat the block repeat what its other uses add, too.
+      for (std::int64_t u = 0; u < uses; ++u)
+        if (u != use && has(u)) adapter_in(block, list, u, out, in);
+      return adapter_in(has(use) ? block : first, list, use, out, in);
+    };
     const auto projection = [&](const char* which, std::int64_t heads) {
       Adapted adapted{Linear(attention, fmt::format("{}_proj", which), heads * head_dim_, wide), {}};
-      if (adapts_attention)
-        adapted.adapter = LowRank(attention, fmt::format("linear_{}_adapter_list.{}", which, use), heads * head_dim_, wide, rank);
+      if (adapts_attention) adapted.adapter = adapter(fmt::format("self_attn.linear_{}", which), heads * head_dim_, wide);
       return adapted;
     };
     q_proj_ = projection("q", heads_);
@@ -85,8 +95,7 @@ class ZambaHybrid final : public DescribedMixer {
     ff_norm_ = block.floats("pre_ff_layernorm.weight", {hidden_});
     width_ = config.integer("intermediate_size");
     if (second) {
-      gate_up_proj_ = Adapted{Linear(mlp, "gate_up_proj", 2 * width_, hidden_),
-                              LowRank(mlp, fmt::format("gate_up_proj_adapter_list.{}", use), 2 * width_, hidden_, rank)};
+      gate_up_proj_ = Adapted{Linear(mlp, "gate_up_proj", 2 * width_, hidden_), adapter("feed_forward.gate_up_proj", 2 * width_, hidden_)};
     } else {
       gate_proj_ = Linear(mlp, "gate_proj", width_, hidden_);
       up_proj_ = Linear(mlp, "up_proj", width_, hidden_);

@@ -1,6 +1,7 @@
 // Zamba and Zamba2: Mamba, and a block of attention and an MLP that several layers share (spec §17.7).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -104,6 +105,7 @@ Plan plan_zamba(const Config& config, const std::string& family) {
     if (use < blocks) owners.push_back(prefix);
     nlohmann::json layer = block;
     layer["use"] = use;
+    layer["uses"] = std::ranges::count(hybrid, true);
     layer["owner"] = owners[static_cast<std::size_t>(use % blocks)];
     ++use;
     plan.layers.push_back({.mixer = second ? "zamba2_hybrid" : "zamba_hybrid",

@@ -126,6 +126,22 @@ TEST_CASE("DeepSeek-V3: layers that predict further tokens are passed over, with
   CHECK(std::ranges::any_of(cut.model()->plan().notes, [](const std::string& note) { return note.find("predict several") != note.npos; }));
 }
 
+TEST_CASE("Zamba2: files that repeat the shared block, with the adapters of all its uses or with none") {
+  const Editable once(zamba_config("zamba2", {{"use_shared_attention_adapter", true}}));
+  const std::vector<std::int32_t> ids = some_ids(9);
+  const std::vector<float> truth = logits_of(*once.model(), ids);
+  for (const bool adapters : {true, false}) {
+    Editable repeated(*once.checkpoint());
+    for (const StoredTensor& tensor : once.checkpoint()->tensors) {
+      constexpr std::string_view owner = "model.layers.1.shared_transformer.";
+      if (!tensor.name.starts_with(owner) || (!adapters && tensor.name.find("adapter_list") != tensor.name.npos)) continue;
+      const std::span<const float> values = floats(tensor);
+      repeated.add("model.layers.2.shared_transformer." + tensor.name.substr(owner.size()), tensor.shape, {values.begin(), values.end()});
+    }
+    CHECK(logits_of(*repeated.model(), ids) == truth);
+  }
+}
+
 TEST_CASE("Zamba: a layer's own copy of the shared block is its own") {
   const Editable once(zamba_config("zamba"));
   const std::vector<std::int32_t> ids = some_ids(9);
