@@ -5885,5 +5885,49 @@ Only for its states</source>
         <source>A token that is routed to a partition visits it. The load of a partition is the number of its visits.</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>key, value, query</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What a layer makes of a token. The value is written along the key; a later token reads along its query.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>layer, head</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A model is a stack of layers. The memory of a layer has heads side by side, each with a state of its own.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>norm</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The size of a vector or of a state: the root of the sum of the squares of its numbers.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>rank</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The effective rank of a state: in how many directions it holds something.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A piece of text that the model reads at once: a word, a part of one, or a byte.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No word here has “%1” in it.</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 </TS>
