@@ -21,8 +21,8 @@ struct BlockTopK {
 
 /// Keys that positions alone let a query see (spec §18.5), in blocks of `block_size` keys from the segment's first one on: of a query in
 /// block a of head h block b ≤ a if (a − b) mod dilation = 0 and (a − b) / dilation < window, or if (b + h · head_step + 1) mod stride = 0,
-/// or a or b is one of
-/// the `leading` first or global, or b is listed for a. Off when `block_size` is 0. Lists lie on the device that runs it.
+/// or a or b is one of the `leading` first or global, or b is listed for a. Off when `block_size` is 0. Lists lie on the device that runs
+/// it.
 struct FixedPattern {
   std::int64_t block_size = 0, window = 1;  // window: at least 1
   std::int64_t leading = 0;
