@@ -208,15 +208,21 @@ constexpr const char* kMemoryTokensText = "memory tokens";
 
 std::string writer_text(const AskedRun& run, std::int64_t token) { return token < 0 ? kMemoryTokensText : run.token_text(token); }
 
+std::string writers_text(const History& history) {
+  const bool memory_tokens = !history.token.empty() && history.token.front() < 0;
+  return memory_tokens ? fmt::format("{} and {} tokens", kMemoryTokensText, history.token.size() - 1)
+                       : fmt::format("{} tokens", history.token.size());
+}
+
 void print_history(const AskedRun& run, const HistoryQuestion& question, const History& history, const std::vector<std::size_t>& order,
                    std::size_t most) {
   const LayerInfo& layer = run.info().model.layers[static_cast<std::size_t>(question.layer)];
-  fmt::print("{}, after token {}: {} {}, written by {} tokens that add up to {} ({})\n", place_text(question, layer),
+  fmt::print("{}, after token {}: {} {}, written by {} that add up to {} ({})\n", place_text(question, layer),
              run.token_text(question.token),
              question.read          ? "what it reads has norm"
              : question.column >= 0 ? "value"
                                     : "norm",
-             number_text("{:.6g}", history.shown), history.token.size(), number_text("{:.6g}", history.sum), History::accuracy.text());
+             number_text("{:.6g}", history.shown), writers_text(history), number_text("{:.6g}", history.sum), History::accuracy.text());
   fmt::print("  {:>14}  {:>14}  {:>14}  token\n", "contribution", "coefficient", "written with");
   double others = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
