@@ -17,7 +17,7 @@ from trainings import ASSETS, Shipped, kind, mean_with_interval, points, shipped
 README = ASSETS / "README.md"
 
 # Of each task the cells shown over seeds, (length, keys): first the one where memories fill up.
-CELLS = {"mqar": [(256, 64), (256, 32)], "niah": [(512, 32), (512, 16), (2048, 8)]}
+CELLS = {"mqar": [(256, 64), (256, 32)], "niah": [(512, 32), (512, 16), (2048, 8)], "prose": [(512, 1), (1024, 4), (2048, 8)]}
 DIFFERENCES = [("sse-gla-n4k1", "gla"), ("sse-gla-n4k2", "gla"), ("sse-gla-n8k2", "gla"), ("sse-gla-n4k2", "sse-gla-n4k1"), ("sse-gla-n8k2", "sse-gla-n4k2"),
                ("sse-gdn-n4k1", "gated-deltanet"), ("gated-deltanet", "gla"), ("sla-gla", "gla"), ("sla-gdn", "gated-deltanet"), ("gla", "retnet")]
 
@@ -28,14 +28,19 @@ def result(cell, theirs):
     return f"{100 * cell['exact']:.1f} ±{50 * (cell['high'] - cell['low']):.1f}{'*' if outside else ''}", outside
 
 
+def title(task, length, keys):
+    """512 tokens, 16 needles"""
+    unit, key = ("bytes" if task == "prose" else "tokens"), ("pair" if task == "mqar" else "needle")
+    return f"{length} {unit}, {keys} {key}{'s' if keys > 1 else ''}"
+
+
 def table(suite):
     """The table of a suite and the sentence below it"""
     rows = {}
     for cell in json.loads((ASSETS / "scores" / f"{suite}.json").read_text())["cells"]:
         rows.setdefault(cell["checkpoint"], {})[kind(cell)] = cell
     columns = list(next(iter(rows.values())))
-    unit, keys = ("bytes" if suite == "prose" else "tokens"), ("pairs" if suite == "mqar" else "needles")
-    titles = [f"{length} {unit}, {n} {keys if n > 1 else keys[:-1]}" for length, n in columns]
+    titles = [title(suite, *cell) for cell in columns]
     lines = ["| | " + " | ".join(["parameters", "state of a layer", "trained for", *titles]) + " |", "| --- |" + " --- |" * (3 + len(columns))]
     inside = count = 0
     for path, cells in rows.items():
@@ -66,8 +71,7 @@ def seeds_table(task, trained=None):
     """Exact answers by seed, the shipped training's in bold; then differences paired by seed. `trained`: others than those of seeds/"""
     found = trained or trainings(task)
     seeds = sorted({seed for each in found.values() for seed in each})
-    unit = "pairs" if task == "mqar" else "needles"
-    shown = listed([f"{length} tokens, {keys} {unit}" for length, keys in CELLS[task]])
+    shown = listed([title(task, *cell) for cell in CELLS[task]])
     lines = [f"| {shown} | " + " | ".join(f"seed {seed}" for seed in seeds) + " | over seeds: median, least to most |",
              "| --- |" + " --- |" * (len(seeds) + 1)]
 
