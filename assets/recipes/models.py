@@ -10,71 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from memories import decayed_outer_product, gated_delta_rule, scalar_decay, softmax_attention
-
-
-def linear(inputs, outputs, bias=False):
-    return nn.Linear(inputs, outputs, bias=bias)
-
-
-def low_rank(inputs, rank, outputs, bias=False):
-    return nn.Sequential(linear(inputs, rank), linear(rank, outputs, bias))
-
-
-def heads(x, H):
-    """[B, T, H·d] → [B, T, H, d], head-major"""
-    return x.unflatten(-1, (H, -1))
-
-
-def l2_norm(x):
-    return x * torch.rsqrt(x.square().sum(-1, keepdim=True) + 1e-6)
-
-
-def rope(x, base=10000.0):
-    """Rotate-half over all channels of x [B, T, H, d], positions 0 … T − 1   (§1.6)"""
-    T, d = x.shape[1], x.shape[-1]
-    angle = torch.arange(T, device=x.device)[:, None] * base ** (-torch.arange(0, d, 2, device=x.device) / d)
-    cos, sin = angle.cos()[:, None], angle.sin()[:, None]
-    a, b = x.chunk(2, -1)
-    return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
-
-
-class RMSNorm(nn.Module):
-    def __init__(self, width, eps):
-        super().__init__()
-        self.weight, self.eps = nn.Parameter(torch.ones(width)), eps
-
-    def forward(self, x):
-        x = x.float()
-        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps) * self.weight
-
-
-class ShortConvolution(nn.Module):
-    """y[t] = Σ_j weight[j] · x[t − (w−1) + j], per channel, zeros before the start   (§1.5)"""
-
-    def __init__(self, channels, width, bias=False):
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(channels, 1, width).uniform_(-1, 1) / math.sqrt(width))
-        self.bias = nn.Parameter(torch.zeros(channels)) if bias else None
-
-    def forward(self, x, segment=None):
-        T, w = x.shape[1], self.weight.shape[-1]
-        padded = F.pad(x, [0, 0, w - 1, 0])
-        taps = [padded[:, j:j + T] * self.weight[:, 0, j] for j in range(w)]
-        if segment is not None:
-            same = F.pad(segment, [w - 1, 0], value=-1)
-            taps = [tap * (same[:, j:j + T] == segment)[..., None] for j, tap in enumerate(taps)]
-        return sum(taps) if self.bias is None else sum(taps) + self.bias
-
-
-class SwiGLU(nn.Module):
-    def __init__(self, D, inner):
-        super().__init__()
-        self.gate_proj, self.up_proj, self.down_proj = linear(D, inner), linear(D, inner), linear(inner, D)
-
-    def forward(self, x):
-        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
-
+from memories import decayed_outer_product, delta_rule_by_channel, gated_delta_rule, scalar_decay, softmax_attention
+from parts import RMSNorm, ShortConvolution, SwiGLU, delta_decay, delta_gate_parameters, heads, l2_norm, linear, long_gate, low_rank, rope
+from recurrent import HGRN2, RWKV7, Mamba, RWKV7Block
 
 # ---- mixers: projection, route, memory, readout -----------------------------------------------------------------------------------------
 
@@ -149,12 +87,6 @@ class RetNet(LinearMixer):
         return self.readout(x, o)
 
 
-def long_gate(proj, low=0.0, high=6.0):
-    """Forget gates begin between short and long: bias ~ U(low, high)."""
-    nn.init.uniform_(proj[1].bias, low, high)
-    return proj
-
-
 class GLA(LinearMixer):
     """§3.4: S = diag(α) S + kᵀ v, log α = logσ(gk_proj x) / 16; row-sparse (§5): only the k largest keys' rows are written and decay"""
 
@@ -191,17 +123,6 @@ class DeltaNet(LinearMixer):
         return self.readout(x, gated_delta_rule(l2_norm(q) / math.sqrt(self.K), l2_norm(k), v, torch.zeros_like(beta), beta))
 
 
-def delta_decay(a, A_log, dt_bias):
-    """log α = −exp(A_log) · softplus(a + dt_bias)"""
-    return -A_log.exp() * F.softplus(a.float() + dt_bias)
-
-
-def delta_gate_parameters(H):
-    """A ~ U(0.01, 1): long memories to begin with; softplus(dt_bias) log-uniform in [0.001, 0.1]."""
-    dt = torch.empty(H).uniform_(math.log(0.001), math.log(0.1)).exp()
-    return nn.Parameter(torch.empty(H).uniform_(0.01, 1).log()), nn.Parameter(dt + torch.log(-torch.expm1(-dt)))
-
-
 class GatedDeltaNet(LinearMixer):
     """§3.6: S̄ = α S; S = S̄ + k̂ᵀ β (v − k̂ S̄)"""
 
@@ -217,6 +138,23 @@ class GatedDeltaNet(LinearMixer):
         beta = self.b_proj(x).float().sigmoid()
         # SLA(14): the write gate scales the value, not the erase.
         return self.readout(x, gated_delta_rule(l2_norm(q) / math.sqrt(self.K), l2_norm(k), v * self.write_gate(x), log_decay, beta))
+
+
+class KDA(LinearMixer):
+    """§17.3: S̄ = diag(α) S; S = S̄ + k̂ᵀ β (v − k̂ S̄), a decay for each key channel"""
+
+    def __init__(self, config):
+        super().__init__(config, config["head_dim"], int(config["head_dim"] * config["expand_v"]))
+        D, H, K, V = config["hidden_size"], config["num_heads"], self.K, self.V
+        self.f_proj, self.b_proj, self.g_proj = low_rank(D, V, H * K), linear(D, H), low_rank(D, V, H * V, bias=True)
+        self.A_log, self.dt_bias = delta_gate_parameters(H, K)
+
+    def forward(self, x):
+        q, k, v = self.project(x)
+        log_decay = delta_decay(heads(self.f_proj(x), self.H), self.A_log[:, None], self.dt_bias.view(self.H, self.K))
+        beta, k = self.b_proj(x).float().sigmoid()[..., None], l2_norm(k)
+        o = delta_rule_by_channel(l2_norm(q) / math.sqrt(self.K), beta * k, v, log_decay, read=k, remove=beta * k)
+        return self.o_proj((self.o_norm(o) * heads(self.g_proj(x), self.H).sigmoid()).flatten(2))
 
 
 class Routed:
@@ -369,7 +307,7 @@ class Mamba2(nn.Module):
 # ---- the stack --------------------------------------------------------------------------------------------------------------------------
 
 MIXERS = {"transformer": SoftmaxAttention, "retnet": RetNet, "gla": GLA, "delta_net": DeltaNet, "gated_deltanet": GatedDeltaNet,
-          "mom": MoM, "sse": SSE, "mamba2": Mamba2}
+          "mom": MoM, "sse": SSE, "mamba2": Mamba2, "mamba": Mamba, "kda": KDA, "rwkv7": RWKV7, "hgrn2": HGRN2}
 
 
 class Block(nn.Module):
@@ -383,19 +321,23 @@ class Block(nn.Module):
         self.mlp = SwiGLU(D, config["intermediate_size"])
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x):
-        x = x + self.dropout(self.attn(self.attn_norm(x)))
+    def forward(self, x, *beside):
+        x = x + self.dropout(self.attn(self.attn_norm(x), *beside))
         return x + self.dropout(self.mlp(self.mlp_norm(x)))
 
 
-class Mamba2Block(nn.Module):
+class MambaBlock(nn.Module):
     def __init__(self, config, softmax, dropout):
         super().__init__()
-        self.norm, self.mixer = RMSNorm(config["hidden_size"], config["norm_eps"]), Mamba2(config)
+        eps = config["norm_eps" if config["model_type"] == "mamba2" else "layer_norm_epsilon"]
+        self.norm, self.mixer = RMSNorm(config["hidden_size"], eps), MIXERS[config["model_type"]](config)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x):
         return x + self.dropout(self.mixer(self.norm(x)))
+
+
+BLOCKS = {"mamba": MambaBlock, "mamba2": MambaBlock, "rwkv7": RWKV7Block}
 
 
 class Model(nn.Module):
@@ -404,13 +346,16 @@ class Model(nn.Module):
     def __init__(self, config, dropout=0.0):
         super().__init__()
         self.config = config
-        D, L, eps = config["hidden_size"], config["num_hidden_layers"], config["norm_eps"]
+        D, L, kind = config["hidden_size"], config["num_hidden_layers"], config["model_type"]
         softmax_layers = (config.get("attn") or {}).get("layers", [])
-        block = Mamba2Block if config["model_type"] == "mamba2" else Block
-        self.body, self.norm = ("backbone", "norm_f") if config["model_type"] == "mamba2" else ("model", "norm")
-        setattr(self, self.body, nn.ModuleDict({"embeddings": nn.Embedding(config["vocab_size"], D),
-                                                "layers": nn.ModuleList(block(config, i in softmax_layers, dropout) for i in range(L)),
-                                                self.norm: RMSNorm(D, eps)}))
+        self.body, self.norm = ("backbone", "norm_f") if kind in ("mamba", "mamba2") else ("model", "norm")
+        embeddings = nn.Embedding(config["vocab_size"], D)
+        layers = [BLOCKS.get(kind, Block)({**config, "layer": i}, i in softmax_layers, dropout) for i in range(L)]
+        norm = nn.LayerNorm(D, config["norm_eps"]) if kind == "rwkv7" else RMSNorm(D, config.get("norm_eps", config.get("layer_norm_epsilon")))
+        stack = nn.ModuleDict({"embeddings": embeddings, "layers": nn.ModuleList(layers), self.norm: norm})
+        if kind == "hgrn2":
+            stack.register_parameter("lower_bounds", nn.Parameter(torch.zeros(L, D)))
+        setattr(self, self.body, stack)
         self.reset()
 
     def reset(self):
@@ -420,14 +365,25 @@ class Model(nn.Module):
             if isinstance(module, nn.Embedding):
                 nn.init.normal_(module.weight, std=0.05)
             if isinstance(module, nn.Linear):
-                writes = name.split(".")[-1] in ("o_proj", "down_proj", "out_proj")
+                writes = name.split(".")[-1] in ("o_proj", "down_proj", "out_proj", "value")
                 nn.init.normal_(module.weight, std=0.5 * module.in_features ** -0.5 * (depth ** -0.5 if writes else 1.0))
+
+    def beside(self):
+        """What each layer's mixer gets beside the stream: HGRN2 its bounds, RWKV-7 a list that layer 0 puts its values into"""
+        kind, L = self.config["model_type"], self.config["num_hidden_layers"]
+        if kind == "hgrn2":
+            # lb = cumsum over layers of softmax_layers(lower_bounds), minus its first row   (§17.11)
+            bounds = self.model.lower_bounds.softmax(0).cumsum(0)
+            return [(bound,) for bound in bounds - bounds[0]]
+        return [([],)] * L if kind == "rwkv7" else [()] * L
 
     def forward(self, ids):
         stack = getattr(self, self.body)
         x = stack["embeddings"](ids)
-        for layer in stack["layers"]:
-            x = layer(x)
+        if self.config["model_type"] == "rwkv7":
+            x = stack["layers"][0].pre_norm(x)
+        for layer, beside in zip(stack["layers"], self.beside()):
+            x = layer(x, *beside)
         return F.linear(stack[self.norm](x), stack["embeddings"].weight)
 
     def balance(self):

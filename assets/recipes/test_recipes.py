@@ -171,14 +171,14 @@ class Splits(unittest.TestCase):
 
 
 def step_by_step(q, k, v, log_decay, beta=None, segment=None):
-    """The recurrences as they are written; log_decay [B, T, H] or [B, T, H, K]. A state is zero where a segment begins."""
-    if log_decay.dim() == 3:
+    """The recurrences as they are written; log_decay [B, T, H], [B, T, H, K] or [B, T, H, K, V]. A state is zero where a segment begins."""
+    while log_decay.dim() < 5:
         log_decay = log_decay[..., None]
     S, o = torch.zeros_like(k[:, 0, :, :, None] * v[:, 0, :, None]), []
     for t in range(q.shape[1]):
         if segment is not None and t:
             S = S * (segment[:, t] == segment[:, t - 1])[:, None, None, None]
-        S, write = log_decay[:, t, ..., None].exp() * S, v[:, t]
+        S, write = log_decay[:, t].exp() * S, v[:, t]
         if beta is not None:
             write = beta[:, t, :, None] * (write - (k[:, t, :, None] @ S)[:, :, 0])
         S = S + k[:, t, ..., None] * write[:, :, None]
@@ -186,10 +186,20 @@ def step_by_step(q, k, v, log_decay, beta=None, segment=None):
     return torch.stack(o, 1)
 
 
-def drawn(T, K, V, decay, channels=False, B=2, H=2):
+def channel_steps(q, k, v, log_decay, read, remove):
+    """S̄ = diag(α) S;  S = S̄ − removeᵀ (read S̄) + kᵀ v"""
+    S, o = torch.zeros_like(k[:, 0, :, :, None] * v[:, 0, :, None]), []
+    for t in range(q.shape[1]):
+        S = log_decay[:, t, ..., None].exp() * S
+        S = S - remove[:, t, ..., None] * (read[:, t, :, None] @ S) + k[:, t, ..., None] * v[:, t, :, None]
+        o.append((q[:, t, :, None] @ S)[:, :, 0])
+    return torch.stack(o, 1)
+
+
+def drawn(T, K, V, decay, channels=False, cells=False, B=2, H=2):
     """q, k (length 1), v, log decays, beta in (0, 1), in float64. decay: "none", "mild", "strong" (−50 a step) or "mixed" (0 … −50)"""
     q, k, v = torch.randn(B, T, H, K), torch.randn(B, T, H, K), torch.randn(B, T, H, V)
-    u = torch.rand(B, T, H, K) if channels else torch.rand(B, T, H)
+    u = torch.rand(B, T, H, *((K, V) if cells else (K,) if channels else ()))
     log_decay = {"none": 0 * u, "mild": -0.2 * u, "strong": 0 * u - 50, "mixed": -50 * u ** 8 * (u > 0.3)}[decay]
     return [x.double() for x in (q, k / k.norm(dim=-1, keepdim=True), v, log_decay, torch.rand(B, T, H))]
 
@@ -206,10 +216,11 @@ class Memories(unittest.TestCase):
         self.assertEqual(got.shape, wanted.shape)
         self.assertLessEqual(float((got - wanted).abs().max() / wanted.abs().max().clamp(min=1e-3)), tolerance)
 
-    def compare(self, memory, inputs, segment=None, **chunks):
+    def compare(self, memory, inputs, segment=None, loop=step_by_step, **chunks):
         """Outputs and gradients in float64, outputs also in float32, which is what training has."""
         loop_inputs, chunk_inputs = ([x.clone().requires_grad_() for x in inputs] for _ in range(2))
-        wanted, got = step_by_step(*loop_inputs, segment=segment), memory(*chunk_inputs, **chunks)
+        wanted = loop(*loop_inputs) if segment is None else loop(*loop_inputs, segment=segment)
+        got = memory(*chunk_inputs, **chunks)
         self.assert_near(got, wanted, 1e-11)
         weight = torch.randn_like(wanted)
         for mine, loops in zip(torch.autograd.grad((got * weight).sum(), chunk_inputs),
@@ -240,6 +251,36 @@ class Memories(unittest.TestCase):
                     for C in (16, 32, 64):
                         with self.subTest(f"{decay} T={T} K={K} V={V} C={C}"):
                             self.compare(memories.gated_delta_rule, drawn(T, K, V, decay), C=C)
+
+    def test_delta_rule_by_channel(self):
+        for decay in DECAYS:
+            for T in LENGTHS:
+                for K, V in ((16, 16), (8, 24)):
+                    q, k, v, log_decay, beta = drawn(T, K, V, decay, channels=True)
+                    for C, c in ((32, 8), (16, 4), (64, 16)):
+                        with self.subTest(f"{decay} T={T} K={K} V={V} C={C} c={c}"):
+                            # What is read, removed and written along are three vectors (RWKV-7) or one (KDA).
+                            key, removed = torch.randn_like(k), torch.rand_like(k) * k
+                            self.compare(memories.delta_rule_by_channel, [q, key, v, log_decay, k, removed], loop=channel_steps, C=C, c=c)
+                            written = beta[..., None] * k
+                            got = memories.delta_rule_by_channel(q, written, v, log_decay, k, written, C=C, c=c)
+                            self.assert_near(got, step_by_step(q, k, v, log_decay, beta), 1e-11)
+
+    def test_selective_scan(self):
+        for decay in DECAYS:
+            for T in LENGTHS:
+                for K, V in ((16, 8), (4, 24)):
+                    with self.subTest(f"{decay} T={T} K={K} V={V}"):
+                        self.compare(memories.selective_scan, drawn(T, K, V, decay, cells=True)[:4])
+
+    def test_linear_scan(self):
+        for T in (1, 7, 8, 9, 40):
+            a, b = torch.rand(2, T, 3, dtype=torch.float64), torch.randn(2, T, 3, dtype=torch.float64)
+            h = [b[:, 0]]
+            for t in range(1, T):
+                h.append(a[:, t] * h[-1] + b[:, t])
+            for C in (1, 8, 16):
+                self.assert_near(memories.linear_scan(a, b, C), torch.stack(h, 1), 1e-12)
 
     def test_segments(self):
         """Sequences packed into a row: of one token, within a chunk, over many chunks, ending where a chunk ends; in each row others."""
@@ -273,6 +314,9 @@ class Memories(unittest.TestCase):
             check(lambda *x: memories.decayed_outer_product(*x, C=4, c=2), *drawn(T, 3, 2, "strong", channels=True, **small)[:4])
             check(lambda *x: memories.scalar_decay(*x, C=2), *drawn(T, 3, 2, "mild", **small)[:4])
             check(lambda *x: memories.gated_delta_rule(*x, C=16), *drawn(T, 3, 2, "mild", **small))
+            check(memories.selective_scan, *drawn(T, 3, 2, "mild", cells=True, **small)[:4])
+            q, k, v, log_decay, _ = drawn(T, 3, 2, "mild", channels=True, **small)
+            check(lambda *x: memories.delta_rule_by_channel(*x, C=16, c=4), q, k, v, log_decay, k.clone(), 0.5 * k)
 
     def test_unit_lower_inverse(self):
         for C in (16, 32, 64, 128):

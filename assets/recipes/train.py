@@ -179,9 +179,13 @@ def learning_rate(recipe, step, steps):
     return recipe.lr * min(1.0, (step + 1) / warm) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / steps)))
 
 
+# Of two axes, but no matrices of a projection: their weights do not decay.
+NO_MATRICES = r"embeddings|A_log|lower_bounds|r_k$"
+
+
 def make_optimizer(model, recipe, device):
-    matrices = [p for n, p in model.named_parameters() if p.dim() == 2 and "embeddings" not in n]
-    others = [p for n, p in model.named_parameters() if not (p.dim() == 2 and "embeddings" not in n)]
+    decayed = {n: p.dim() == 2 and not re.search(NO_MATRICES, n) for n, p in model.named_parameters()}
+    matrices, others = ([p for n, p in model.named_parameters() if decayed[n] == matrix] for matrix in (True, False))
     groups = [{"params": matrices, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
     on_gpu = {"lr": torch.tensor(recipe.lr, device=device), "fused": True, "capturable": True} if device == "cuda" else {"lr": recipe.lr}
     return torch.optim.AdamW(groups, betas=(0.9, 0.98), **on_gpu)

@@ -29,8 +29,10 @@ class Shipped:
         config = self.config
         if config["model_type"] == "transformer":
             return f"{2 * config['hidden_size']} a token"
-        if config["model_type"] == "mamba2":
+        if config["model_type"] in ("mamba", "mamba2"):
             return str(config["expand"] * config["hidden_size"] * config["state_size"])
+        if config["model_type"] in ("rwkv7", "hgrn2"):
+            return str(config["hidden_size"] * config.get("head_dim", config.get("expand_ratio")))
         if "head_dim" in config:
             K, V = config["head_dim"], int(config["head_dim"] * config["expand_v"])
         else:

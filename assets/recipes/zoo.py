@@ -23,6 +23,10 @@ FAMILIES = {
     "delta-net": {"model_type": "delta_net"},
     "gated-deltanet": {"model_type": "gated_deltanet"},
     "mamba2": {"model_type": "mamba2"},
+    "mamba": {"model_type": "mamba"},
+    "kda": {"model_type": "kda"},
+    "rwkv7": {"model_type": "rwkv7"},
+    "hgrn2": {"model_type": "hgrn2"},
     "mom": {"model_type": "mom", "num_memories": 4, "topk": 1},
     "gla-row-sparse": {"model_type": "gla", "row_sparse": {"topk": 4, "skip_decay": True}},
     "sla-retnet": {"model_type": "retnet", "sla": {}},
@@ -49,12 +53,12 @@ def make_config(family, size, **changes):
     """config.json of a family at a size, its intermediate_size chosen so that the parameters match"""
     config = raw_config(family, size)
     config.update(changes)
-    if config["model_type"] == "mamba2":
+    if config["model_type"] in ("mamba", "mamba2"):
         return config
     step = 8
-    per_step = step * 3 * config["hidden_size"] * config["num_hidden_layers"]
-    spare = count(raw_config("gla", size)) - count({**config, "intermediate_size": step})
-    config["intermediate_size"] = step * max(1, 1 + round(spare / per_step))
+    least, next_one = (count({**config, "intermediate_size": width}) for width in (step, 2 * step))
+    spare = count(raw_config("gla", size)) - least
+    config["intermediate_size"] = step * max(1, 1 + round(spare / (next_one - least)))
     return config
 
 
@@ -65,7 +69,7 @@ def raw_config(family, size):
               "intermediate_size": s["inner"], "hidden_act": "swish", "norm_eps": 1e-6, "tie_word_embeddings": True, "fuse_norm": True,
               "torch_dtype": "float32", "num_heads": H}
     kind = config["model_type"]
-    if kind not in ("transformer", "mamba2"):
+    if kind not in ("transformer", "mamba", "mamba2", "rwkv7"):
         config.update(use_short_conv=True, conv_size=4)
     if kind in ("retnet", "gla", "delta_net"):
         config.update(expand_k=H * K / D, expand_v=H * K / D)
@@ -74,11 +78,18 @@ def raw_config(family, size):
         config.update(qk_norm="l2", qk_activation="silu")
     if kind == "gla":
         config.update(feature_map=None, gate_logit_normalizer=16, gate_low_rank_dim=16)
-    if kind in ("gated_deltanet", "mom", "sse"):
+    if kind in ("gated_deltanet", "kda", "mom", "sse"):
         config.update(head_dim=K, expand_v=1.0)
+    if kind in ("gated_deltanet", "mom", "sse"):
         config["use_gate" if kind == "gated_deltanet" else "use_output_gate"] = True
-    if kind == "gated_deltanet":
+    if kind in ("gated_deltanet", "kda"):
         config.update(allow_neg_eigval=False)
+    if kind == "hgrn2":
+        # Its bounds ask for as many key channels as the stream has: more heads, as wide as those of the others.
+        config.update(expand_ratio=K, num_heads=D // K, use_lower_bound=True)
+    if kind == "rwkv7":
+        config.update(head_dim=K, num_heads=D // K, hidden_act="sqrelu", norm_first=True, norm_bias=True, norm_eps=1e-5,
+                      decay_low_rank_dim=K // 2, a_low_rank_dim=K // 2, v_low_rank_dim=K // 2, gate_low_rank_dim=K)
     if kind == "mom":
         config.update(shared_mem=True, single_kv_proj=True, mom_backend="gated_deltanet")
     if kind == "sse":
@@ -89,11 +100,16 @@ def raw_config(family, size):
         config.update({"gate_logit_normalizer": 16, "gate_low_rank_dim": 16} if gla else {"sse_gdn_gate": "post_l2", "allow_neg_eigval": False})
     if kind == "transformer":
         config.update(num_kv_heads=H, qkv_bias=False, qk_norm=False, window_size=None, rope_theta=10000.0)
-    if kind == "mamba2":
-        config.update(head_dim=K, expand=2, n_groups=1, conv_kernel=4, use_bias=False, use_conv_bias=True, rmsnorm=True,
-                      norm_before_gate=False, hidden_act="silu", norm_eps=1e-5, **mamba2_shape(size))
-        for key in ("intermediate_size", "num_heads", "fuse_norm"):
+    if kind in ("mamba", "mamba2"):
+        for key in ("intermediate_size", "num_heads", "fuse_norm", "norm_eps"):
             config.pop(key)
+        config.update(expand=2, conv_kernel=4, use_bias=False, use_conv_bias=True, hidden_act="silu")
+    if kind == "mamba":
+        config.update(layer_norm_epsilon=1e-5, state_size=16)
+        config = without_mlp(config, "time_step_rank", range(D // 16, D // 2 + 1, 4), size)
+    if kind == "mamba2":
+        config.update(head_dim=K, n_groups=1, rmsnorm=True, norm_before_gate=False, norm_eps=1e-5)
+        config = without_mlp(config, "state_size", range(K, 8 * K + 1, K), size)
     if "sla" in given:
         given["sla"] = {"enabled": True, "gate_input": "x", "gate_stage": "proj", "read_gate_position": "q", "temperature": 1.0}
         given["sla"].update({"gdn_decay": True} if kind == "gated_deltanet" else {})
@@ -103,17 +119,15 @@ def raw_config(family, size):
     return {**config, **given}
 
 
-def mamba2_shape(size):
-    """Mamba-2 has no MLP: as many layers as hold the parameters, with the smallest state that lets them match to 4 %"""
-    s = SIZES[size]
-    D, inner, H = s["D"], 2 * s["D"], 2 * s["D"] // s["K"]
-    budget = count(raw_config("gla", size)) - s["vocab_size"] * D - D
-    for state_size in range(s["K"], 8 * s["K"] + 1, s["K"]):
-        layer = D * (2 * inner + 2 * state_size + H) + 5 * (inner + 2 * state_size) + 3 * H + inner + inner * D + D
-        layers = round(budget / layer)
-        if abs(layers * layer - budget) < 0.04 * (budget + s["vocab_size"] * D):
-            return {"state_size": state_size, "num_hidden_layers": layers}
-    raise ValueError(f"no Mamba-2 matches the size {size}")
+def without_mlp(config, key, values, size):
+    """Mamba has no MLP: as many layers as hold the parameters, with the smallest value of the key that lets them match to 4 %"""
+    budget = count(raw_config("gla", size))
+    for value in values:
+        one, two = (count({**config, key: value, "num_hidden_layers": n}) for n in (1, 2))
+        layers = 1 + round((budget - one) / (two - one))
+        if abs(one + (layers - 1) * (two - one) - budget) < 0.04 * budget:
+            return {**config, key: value, "num_hidden_layers": layers}
+    raise ValueError(f"no {config['model_type']} matches the size {size}")
 
 
 def count(config):
