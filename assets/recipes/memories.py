@@ -228,8 +228,7 @@ def linear_scan(a, b, C=16):
         entering.append(torch.addcmul(left[:, n], total[:, n], entering[-1]))
     state, h = torch.stack(entering, 1), torch.empty_like(b)
     for t in range(C):
-        state = torch.addcmul(b[:, :, t], a[:, :, t], state)
-        h[:, :, t] = state
+        state = torch.addcmul(b[:, :, t], a[:, :, t], state, out=h[:, :, t])
     return h.flatten(1, 2)[:, :T]
 
 
@@ -237,12 +236,3 @@ def selective_scan(q, k, v, log_decay):
     """S_t = exp(log_decay_t) ⊙ S_{t−1} + k_tᵀ v_t,  o_t = q_t S_t: every cell decays by itself   (spec §17.1; Mamba-1)"""
     S = LinearScan.apply(log_decay.exp(), k[..., :, None] * v[..., None, :])
     return (q[..., None, :] @ S)[..., 0, :]
-
-
-def softmax_attention(q, k, v):
-    """o_t = softmax(q_t Kᵀ) V over s ≤ t; q is scaled by the caller"""
-    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
-    if hasattr(F, "scaled_dot_product_attention"):
-        return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0).transpose(1, 2)
-    later = torch.ones(q.shape[2], q.shape[2], dtype=torch.bool, device=q.device).triu(1)
-    return ((q @ k.transpose(2, 3)).masked_fill(later, float("-inf")).softmax(-1) @ v).transpose(1, 2)

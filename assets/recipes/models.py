@@ -10,26 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from memories import decayed_outer_product, delta_rule_by_channel, gated_delta_rule, scalar_decay, softmax_attention
+from attention import MoBA, NSA, SoftmaxAttention
+from memories import decayed_outer_product, delta_rule_by_channel, gated_delta_rule, scalar_decay
 from parts import RMSNorm, ShortConvolution, SwiGLU, delta_decay, delta_gate_parameters, heads, l2_norm, linear, long_gate, low_rank, rope
 from recurrent import HGRN2, RWKV7, Mamba, RWKV7Block
 
 # ---- mixers: projection, route, memory, readout -----------------------------------------------------------------------------------------
-
-
-class SoftmaxAttention(nn.Module):
-    """§3.1"""
-
-    def __init__(self, config):
-        super().__init__()
-        D, self.H = config["hidden_size"], config["num_heads"]
-        self.theta = config.get("rope_theta", 10000.0)
-        self.q_proj, self.k_proj, self.v_proj, self.o_proj = (linear(D, D) for _ in range(4))
-
-    def forward(self, x):
-        q, k, v = (heads(proj(x), self.H) for proj in (self.q_proj, self.k_proj, self.v_proj))
-        q, k = rope(q, self.theta) / math.sqrt(q.shape[-1]), rope(k, self.theta)
-        return self.o_proj(softmax_attention(q, k, v).flatten(2))
 
 
 class LinearMixer(nn.Module):
@@ -306,8 +292,8 @@ class Mamba2(nn.Module):
 
 # ---- the stack --------------------------------------------------------------------------------------------------------------------------
 
-MIXERS = {"transformer": SoftmaxAttention, "retnet": RetNet, "gla": GLA, "delta_net": DeltaNet, "gated_deltanet": GatedDeltaNet,
-          "mom": MoM, "sse": SSE, "mamba2": Mamba2, "mamba": Mamba, "kda": KDA, "rwkv7": RWKV7, "hgrn2": HGRN2}
+MIXERS = {"transformer": SoftmaxAttention, "moba": MoBA, "nsa": NSA, "retnet": RetNet, "gla": GLA, "delta_net": DeltaNet,
+          "gated_deltanet": GatedDeltaNet, "mom": MoM, "sse": SSE, "mamba2": Mamba2, "mamba": Mamba, "kda": KDA, "rwkv7": RWKV7, "hgrn2": HGRN2}
 
 
 class Block(nn.Module):

@@ -27,8 +27,8 @@ class Shipped:
     def state(self):
         """Numbers of a layer's memory; what softmax attention keeps grows with the text"""
         config = self.config
-        if config["model_type"] == "transformer":
-            return f"{2 * config['hidden_size']} a token"
+        if config["model_type"] in ("transformer", "moba", "nsa"):
+            return f"{2 * config['hidden_size'] * config['num_kv_heads'] // config['num_heads']} a token"
         if config["model_type"] in ("mamba", "mamba2"):
             return str(config["expand"] * config["hidden_size"] * config["state_size"])
         if config["model_type"] in ("rwkv7", "hgrn2"):
