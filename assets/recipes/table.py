@@ -19,7 +19,8 @@ README = ASSETS / "README.md"
 # Of each task the cells shown over seeds, (length, keys): first the one where memories fill up.
 CELLS = {"mqar": [(256, 64), (256, 32)], "niah": [(512, 32), (512, 16), (2048, 8)], "prose": [(512, 1), (1024, 4), (2048, 8)]}
 DIFFERENCES = [("sse-gla-n4k1", "gla"), ("sse-gla-n4k2", "gla"), ("sse-gla-n8k2", "gla"), ("sse-gla-n4k2", "sse-gla-n4k1"), ("sse-gla-n8k2", "sse-gla-n4k2"),
-               ("sse-gdn-n4k1", "gated-deltanet"), ("gated-deltanet", "gla"), ("sla-gla", "gla"), ("sla-gdn", "gated-deltanet"), ("gla", "retnet")]
+               ("sse-gdn-n4k1", "gated-deltanet"), ("gated-deltanet", "gla"), ("sla-gla", "gla"), ("sla-gdn", "gated-deltanet"), ("gla", "retnet"),
+               ("mamba", "gla"), ("hgrn2", "gla"), ("kda", "gated-deltanet"), ("rwkv7", "gated-deltanet")]
 
 
 def result(cell, theirs):
