@@ -11,6 +11,7 @@
 namespace statescope {
 
 class DeviceRows;
+class Devices;
 
 /// A copy to the host in flight. The destructor waits for it.
 class Download {
@@ -53,6 +54,13 @@ class Backend {
   virtual std::size_t free_bytes();
   /// Whether that is memory of the device alone, apart from the host's.
   virtual bool has_own_memory() const { return false; }
+  /// Whether `memory` is such.
+  virtual bool holds(const void* /*memory*/) const { return false; }
+  /// dst ← src, which lies on `from` and is what that holds once it has done what it was asked for. Both contiguous, of one shape and type.
+  /// False, and nothing done, where numbers can only go through the host.
+  virtual bool receive(Tensor /*dst*/, ConstTensor /*src*/, Backend& /*from*/) { return false; }
+  /// Those that it is made of (devices.h); null: it is one device.
+  virtual Devices* devices() { return nullptr; }
   /// Tokens of one forward pass: enough to keep the device busy, few enough for a cancellation to be quick.
   virtual std::int64_t tokens_at_once() const { return 128; }
   /// A weight where the device reads it: itself where the device reads host memory (then `owner` keeps it alive), else a copy.

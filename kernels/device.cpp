@@ -2,11 +2,14 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <numeric>
 #include <system_error>
 
-#include "kernels/beside.h"
+#include "kernels/cpu/beside.h"
+#include "kernels/devices.h"
 
 namespace statescope {
 namespace {
@@ -44,6 +47,111 @@ std::unique_ptr<Backend> make_backend(const std::string& device, int threads, Pr
   const int index = cuda_index(device);
   static const MakeCudaBackend make = load_cuda_module();
   return std::unique_ptr<Backend>(make(index, precision));
+}
+
+namespace {
+
+/// Of what is asked for without knowing of several devices; the operations of a layer's program are asked of its own.
+template <class Operation>
+const void* written(const Operation& op) {
+  if constexpr (requires { op.y.data; }) {
+    return op.y.data;
+  } else if constexpr (requires { op.dst.data; }) {
+    return op.dst.data;
+  } else if constexpr (requires { op.norms.data; }) {
+    return op.norms.data;
+  } else if constexpr (requires { op.nll.data; }) {
+    return op.nll.data;
+  } else if constexpr (requires { op.distance.data; }) {
+    return op.distance.data;
+  } else if constexpr (requires { op.cosine.data; }) {
+    return op.cosine.data;
+  } else if constexpr (requires { op.sigma.data; }) {
+    return op.sigma.data;
+  } else if constexpr (requires { op.x.data; }) {
+    return op.x.data;
+  } else {
+    return nullptr;
+  }
+}
+
+std::size_t bytes_of(ConstTensor x) { return static_cast<std::size_t>(x.shape.size()) * size_of(x.dtype); }
+
+/// A contiguous tensor on a device.
+struct Packed {
+  Buffer memory;
+  Tensor rows;
+  Packed(Backend& device, const Shape& shape, DType type)
+      : memory(device.allocate(static_cast<std::size_t>(shape.size()) * size_of(type))), rows(memory.get(), type, shape) {}
+};
+
+}  // namespace
+
+Devices::Devices(std::vector<Device> devices) : devices_(std::move(devices)) {
+  const auto on_host = std::ranges::count_if(devices_, [](const Device& device) { return !device.backend->has_own_memory(); });
+  if (devices_.empty() || on_host > 1) throw std::invalid_argument("several devices need memory of their own, all but one");
+}
+
+std::size_t Devices::where(const void* memory) const {
+  const auto holds = [&](const Device& device) { return device.backend->holds(memory); };
+  auto found = std::ranges::find_if(devices_, holds);
+  if (found == devices_.end()) found = std::ranges::find_if(devices_, [](const Device& one) { return !one.backend->has_own_memory(); });
+  if (found == devices_.end()) throw DeviceError("a device does not know memory of its own any more: start again to use it");
+  return static_cast<std::size_t>(found - devices_.begin());
+}
+
+std::string Devices::description() const {
+  std::string all;
+  for (const Device& device : devices_) all += (all.empty() ? "" : "; ") + device.backend->description();
+  return all;
+}
+
+std::size_t Devices::free_bytes() {
+  return std::accumulate(devices_.begin(), devices_.end(), std::size_t{0},
+                         [](std::size_t sum, const Device& device) { return sum + device.backend->free_bytes(); });
+}
+
+bool Devices::has_own_memory() const {
+  return std::ranges::any_of(devices_, [](const Device& device) { return device.backend->has_own_memory(); });
+}
+
+bool Devices::holds(const void* memory) const {
+  return std::ranges::any_of(devices_, [&](const Device& device) { return device.backend->holds(memory); });
+}
+
+std::int64_t Devices::tokens_at_once() const {
+  std::int64_t least = at(home).tokens_at_once();
+  for (const Device& device : devices_) least = std::min(least, device.backend->tokens_at_once());
+  return least;
+}
+
+void Devices::run(const Operation& operation) {
+  if (const auto* copy = std::get_if<ops::Copy>(&operation); copy && where(copy->dst.data) != where(copy->src.data))
+    return cross(copy->dst, copy->src);
+  const void* const memory = std::visit([](const auto& op) { return written(op); }, operation);
+  at(memory == nullptr ? home : where(memory)).run(operation);
+}
+
+void Devices::cross(Tensor dst, ConstTensor src) {
+  Backend &to = of(dst), &from = of(src);
+  if (!src.contiguous() || src.dtype != dst.dtype) {
+    const Packed packed(from, src.shape, dst.dtype);
+    from.copy(packed.rows, src);
+    return cross(dst, packed.rows);
+  }
+  if (!dst.contiguous()) {
+    const Packed packed(to, dst.shape, dst.dtype);
+    cross(packed.rows, src);
+    return to.copy(dst, packed.rows);
+  }
+  src.shape = dst.shape;
+  if (to.receive(dst, src, from)) return;
+  if (!from.has_own_memory()) return to.upload(dst, src);
+  if (!to.has_own_memory()) return from.download(dst, src);
+  const std::unique_ptr<std::byte[]> host = std::make_unique_for_overwrite<std::byte[]>(bytes_of(src));
+  const Tensor between(host.get(), src.dtype, src.shape);
+  from.download(between, src);
+  to.upload(dst, between);
 }
 
 }  // namespace statescope

@@ -20,7 +20,7 @@
 
 #include "engine/checkpoint/file.h"
 #include "engine/error.h"
-#include "kernels/beside.h"
+#include "kernels/cpu/beside.h"
 
 namespace statescope {
 namespace fs = std::filesystem;

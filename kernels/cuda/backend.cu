@@ -39,6 +39,23 @@ class CudaBackend::Repetition final : public Repeated {
   std::unique_ptr<Graph> graph_;
 };
 
+bool CudaBackend::holds(const void* memory) const {
+  cudaPointerAttributes attributes{};
+  check(cudaPointerGetAttributes(&attributes, memory), "where memory lies");
+  return attributes.type == cudaMemoryTypeDevice && attributes.device == index_;
+}
+
+bool CudaBackend::receive(Tensor dst, ConstTensor src, Backend& from) {
+  auto* const other = dynamic_cast<CudaBackend*>(&from);
+  if (other == nullptr) return false;
+  require_fit(dst, src);
+  if (bytes_of(src) == 0) return true;
+  other->give_up_capture();
+  give_up_capture();
+  crossing_.copy(dst.data, stream(), other->crossing_, src.data, other->stream(), bytes_of(src));
+  return true;
+}
+
 std::unique_ptr<Repeated> CudaBackend::repeated() { return std::make_unique<Repetition>(*this); }
 
 }  // namespace cuda

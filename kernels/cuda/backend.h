@@ -9,6 +9,7 @@
 
 #include "kernels/cuda/common/attention.h"
 #include "kernels/cuda/common/chunk.h"
+#include "kernels/cuda/common/crossing.h"
 #include "kernels/cuda/common/device.h"
 #include "kernels/cuda/common/download.h"
 #include "kernels/cuda/common/graph.h"
@@ -67,6 +68,8 @@ class CudaBackend final : public Backend {
     return free + (reserved - used);
   }
   bool has_own_memory() const override { return true; }
+  bool holds(const void* memory) const override;
+  bool receive(Tensor dst, ConstTensor src, Backend& from) override;
   std::int64_t tokens_at_once() const override { return 8192; }
 
   ConstTensor adopt(ConstTensor host, Buffer& owner) override {
@@ -84,9 +87,10 @@ class CudaBackend final : public Backend {
   }
 
   std::unique_ptr<Repeated> repeated() override;
-  bool folds_norms(std::int64_t rows) const override { return (rows == 1 && is_hopper()) || activation_type(rows) == DType::bf16; }
+  bool folds_norms(std::int64_t rows) const override { return (rows == 1 && (use(), is_hopper())) || activation_type(rows) == DType::bf16; }
 
   void run(const Operation& operation) override {
+    use();
     std::visit([this](const auto& op) { compute(op); }, operation);
   }
 
@@ -383,6 +387,7 @@ class CudaBackend final : public Backend {
   Products products_{precision_};
   Downloads downloads_;
   WindowRows window_rows_{index_};
+  Crossing crossing_{index_};
   Workspace widened_{*this};
   Buffer scratch_;
   std::size_t scratch_bytes_ = 0;

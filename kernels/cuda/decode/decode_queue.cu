@@ -83,15 +83,18 @@ void upload(std::vector<Operation>& operations, void* to, std::size_t mailbox_by
   check(cudaMemsetAsync(mailbox, 0xFF, 2 * mailbox_bytes, stream), "the decode kernel");
 }
 
-/// Queues of this process.
-std::atomic<int> queue_count = 0;
+/// Queues of this process, by device; those of the last counter are of all devices from there on.
+std::array<std::atomic<int>, 64> queue_counts{};
+std::atomic<int>& queue_count(int device) { return queue_counts[std::min(static_cast<std::size_t>(device), queue_counts.size() - 1)]; }
 
 /// Blocks of a launch wait for one another, so all of them must be resident. Launches of a single queue are: each waits behind the one
 /// before. Of two queues, perhaps of two processes that share the device, each could have some of its blocks resident. Launches are
 /// cooperative then, which never overlap.
 bool overlap_is_safe() {
   static const bool shared = attribute_of_device(cudaDevAttrMpsEnabled) != 0;
-  return queue_count == 1 && !shared;
+  int device = 0;
+  check(cudaGetDevice(&device), "the device");
+  return queue_count(device) == 1 && !shared;
 }
 
 /// A launch of operations that were uploaded, or of a single one that needs no mailbox: `uploaded` is null then.
@@ -199,11 +202,11 @@ struct DecodeQueue::Recorded {
 DecodeQueue::DecodeQueue() : recorded_(std::make_unique<Recorded>()) {
   check(cudaGetDevice(&recorded_->device), "the device");
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
-  ++queue_count;
+  ++queue_count(recorded_->device);
 }
 DecodeQueue::~DecodeQueue() {
   cudaStreamDestroy(stream_);
-  --queue_count;
+  --queue_count(recorded_->device);
 }
 
 void DecodeQueue::flush() {
