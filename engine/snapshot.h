@@ -24,6 +24,7 @@ struct LayerInfo {
   std::int64_t partitions = 0;          // N routed partitions (slots "1" … "N"); 0: no routing
   bool has_shared_slot = false;         // slot 0 is selected by every token
   bool head_gates = false;              // heads compete to be written and read (SLA)
+  std::string device;                   // where it lives, of several: "cuda:1"; empty: there is one
 
   std::int64_t slots() const { return static_cast<std::int64_t>(slot_names.size()); }
   bool has_state() const { return !slot_names.empty(); }
@@ -37,7 +38,8 @@ struct ModelInfo {
   std::int64_t weight_bytes = 0;
   std::int64_t trained_length = 0;  // tokens of the longest sequences that it was trained on, by its recipe; 0: unknown
   std::vector<LayerInfo> layers;
-  std::vector<std::string> notes;  // what was passed over or mended when it was opened, a sentence each
+  std::vector<std::string> placement;  // of several devices: what lives on each, and why, a sentence each
+  std::vector<std::string> notes;      // what was passed over or mended when it was opened, a sentence each
 };
 
 struct TokenInfo {

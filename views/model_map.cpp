@@ -292,7 +292,7 @@ ModelMapData build_model_map(const Snapshot& snapshot, const Findings& findings,
   const ModelMap* found = findings.get(ModelMapQuestion{});
   const auto parameters = [](std::int64_t count) { return Views::tr("{} parameters", count_text(count)); };
   data.layer = snapshot.layer;
-  data.device = model.device;
+  data.device = model.placement.empty() ? model.device : joined(model.placement, "; ");
   const std::size_t layers = model.layers.size();
   data.summary =
       fmt::format("{}: {}, {}", model.name, model.family, layers == 1 ? Views::tr("{} layer", layers) : Views::tr("{} layers", layers));
@@ -306,7 +306,7 @@ ModelMapData build_model_map(const Snapshot& snapshot, const Findings& findings,
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const LayerInfo& layer = model.layers[i];
     LayerBox box{.layer = static_cast<std::int64_t>(i),
-                 .name = fmt::format("{}  {}", i, layer.mixer),
+                 .name = fmt::format("{}  {}{}{}", i, layer.mixer, layer.device.empty() ? "" : " · ", layer.device),
                  .memory = Engine::tr(layer.memory.c_str()),
                  .size = size_of(layer),
                  .sign = sign_of(layer),

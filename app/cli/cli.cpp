@@ -119,7 +119,7 @@ void add_commands(CLI::App& app, Arguments& all) {
 std::vector<DeviceChoice*> devices_of(Arguments& all) {
   return {&all.run.device,         &all.bench.device,       &all.sse.device,     &all.eval.device,      &all.inspect.device,
           &all.needle.device,      &all.observe.device,     &all.history.device, &all.intervene.device, &all.figure.device,
-          &all.film.figure.device, &all.page.figure.device, &all.batch.device,   &all.window.device};
+          &all.film.figure.device, &all.page.figure.device, &all.batch.device,   &all.window.device,    &all.model.device};
 }
 
 /// As the standard library says it, and oneTBB.

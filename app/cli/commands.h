@@ -168,6 +168,7 @@ struct ModelArguments {
   bool program = false;               // what the layers compute, line by line; else a row for each layer
   std::optional<std::int64_t> layer;  // of the program; unset: each kind of layer once
   bool after_passes = false, one_token = false;
+  DeviceChoice device;  // where it would live
 };
 int model_command(const ModelArguments& arguments);
 

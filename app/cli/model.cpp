@@ -15,15 +15,18 @@ namespace statescope {
 namespace {
 
 void print_layers(const ModelInfo& info) {
-  fmt::print("{:<7}{:<22}{:<24}{:>6}{:>10}\n", "layer", "mixer", "memory", "heads", "state");
+  const bool placed = !info.placement.empty();
+  fmt::print("{:<7}{}{:<22}{:<24}{:>6}{:>10}\n", "layer", placed ? "device   " : "", "mixer", "memory", "heads", "state");
   for (std::size_t i = 0; i < info.layers.size(); ++i) {
     const LayerInfo& layer = info.layers[i];
     const std::string state = layer.rows > 0 ? fmt::format("{} × {}", layer.rows, layer.columns) : "";
     const std::string slots = layer.slot_names.size() > 1 ? fmt::format(", {} of them", layer.slot_names.size()) : "";
     const std::string axes = layer.rows > 0 ? fmt::format("  {} × {}", layer.row_name, layer.column_name) : "";
-    fmt::print("{:<7}{:<22}{:<24}{:>6}{:>10}{}{}\n", i, layer.mixer, layer.memory, layer.heads > 0 ? fmt::format("{}", layer.heads) : "",
-               state, axes, slots);
+    const std::string device = placed ? fmt::format("{:<9}", layer.device) : "";
+    fmt::print("{:<7}{}{:<22}{:<24}{:>6}{:>10}{}{}\n", i, device, layer.mixer, layer.memory,
+               layer.heads > 0 ? fmt::format("{}", layer.heads) : "", state, axes, slots);
   }
+  for (const std::string& reason : info.placement) fmt::print("{}\n", reason);
 }
 
 /// The program of a layer, as text.
@@ -55,7 +58,7 @@ void print_programs(const Model& model, const ModelArguments& arguments) {
 }  // namespace
 
 int model_command(const ModelArguments& arguments) {
-  const auto model = load_model(open_checkpoint(arguments.checkpoint), {.name = "cpu"});
+  const auto model = load_model(open_checkpoint(arguments.checkpoint), arguments.device);
   if (arguments.layer && *arguments.layer >= model->layers())
     throw Error(
         fmt::format("--layer: there is no layer {}: the model has {}, 0 to {}", *arguments.layer, model->layers(), model->layers() - 1));

@@ -77,7 +77,10 @@ void add_json(CLI::App& command, std::string& json, const std::string& what) {
 }
 
 void add_device(CLI::App& command, DeviceChoice& device) {
-  command.add_option("--device", device.name, "cpu, cuda, cuda:1, …; auto: a CUDA device if there is one (default: cpu)")
+  command
+      .add_option("--device", device.name,
+                  "cpu, cuda, cuda:1, …; several, in the order of the layers: cuda:0,cuda:1,cpu; auto: a CUDA device if there is one "
+                  "(default: cpu)")
       ->check(CLI::Validator(wrong_device_name, ""));
   add_parsed(
       command, "--precision", [&device](const std::string& text) { device.precision = precision_called(text); },

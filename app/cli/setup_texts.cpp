@@ -54,6 +54,7 @@ void add_model(CLI::App& app, ModelArguments& model) {
       command.add_flag("--after-passes", model.after_passes, "the program as it runs, with operations joined that a device does at once")
           ->needs(program);
   command.add_flag("--one-token", model.one_token, "the program as it runs for a single token")->needs(passes);
+  add_device(command, model.device);
 }
 
 void add_convert(CLI::App& app, ConvertArguments& convert) {

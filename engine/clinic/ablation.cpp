@@ -22,12 +22,12 @@ class Rereading final : public Observer {
         before_(before),
         progress_(progress),
         options_{.prompt_length = before.position() + std::ssize(last), .rules = {}},
-        hidden_(tensor()) {
-    for (std::int64_t l = 0; l < model.layers(); ++l) entering_.push_back(tensor());
+        hidden_(tensor(model.layers())) {
+    for (std::int64_t l = 0; l < model.layers(); ++l) entering_.push_back(tensor(l));
     for (const Memory& memory : entering_) entered_.push_back(memory.numbers);
     options_.entered = entered_;
     if (model.has_companion()) {
-      companion_ = tensor();
+      companion_ = tensor(model.layers());
       options_.companion = companion_.numbers;
     }
     before.restore(state);
@@ -85,8 +85,9 @@ class Rereading final : public Observer {
 
   Tensor entering(std::int64_t layer) const { return entering_[static_cast<std::size_t>(layer)].numbers; }
   Shape shape() const { return {options_.prompt_length - before_.position(), model_.hidden()}; }
-  Memory tensor() const {
-    Memory memory{model_.backend().allocate(static_cast<std::size_t>(shape().size()) * sizeof(float)), {}};
+  /// Where the layer lives.
+  Memory tensor(std::int64_t layer) const {
+    Memory memory{model_.backend(layer).allocate(static_cast<std::size_t>(shape().size()) * sizeof(float)), {}};
     memory.numbers = Tensor(memory.buffer.get(), DType::f32, shape());
     return memory;
   }
@@ -209,7 +210,7 @@ std::int64_t compared_predictions(const Model& model, std::int64_t tokens) {
 Bookmark::Bookmark(Model& model, const ModelState& state) : backend_(model.backend()), position_(state.position) {
   for (const MixerState& layer : state.layers) {
     const ConstTensor now = layer.everything;
-    memory_.push_back(backend_.allocate(static_cast<std::size_t>(now.shape.size()) * sizeof(float)));
+    memory_.push_back(model.backend(std::ssize(blocks_)).allocate(static_cast<std::size_t>(now.shape.size()) * sizeof(float)));
     blocks_.push_back(now ? Tensor(memory_.back().get(), DType::f32, now.shape) : Tensor{});
     if (now) backend_.copy(blocks_.back(), now);
     cached_.push_back(layer.kv.length);

@@ -203,10 +203,11 @@ void add_heads(LayerReport& layer, std::span<const float> memory, const Shape& s
 }  // namespace
 
 void Collected::residual(std::int64_t layer, ConstTensor x) {
-  const Buffer memory = backend_.allocate(static_cast<std::size_t>(x.rows()) * sizeof(float));
+  Backend& backend = model_.backend(layer);
+  const Buffer memory = backend.allocate(static_cast<std::size_t>(x.rows()) * sizeof(float));
   const Tensor norms(memory.get(), DType::f32, {x.rows()});
-  backend_.row_norms(norms, x);
-  const std::vector<float> host = host_floats(backend_, norms);
+  backend.row_norms(norms, x);
+  const std::vector<float> host = host_floats(backend, norms);
   std::vector<double>& all = layers[static_cast<std::size_t>(layer)].norms;
   all.insert(all.end(), host.begin(), host.end());
   has_sizes_ = has_sizes_ || layer + 1 == std::ssize(layers);
@@ -232,13 +233,13 @@ void Collected::channel(std::int64_t index, std::string_view name, ConstTensor v
   if (name == "partition_selected") {
     const std::size_t before = layer.selected.size();
     layer.selected.resize(before + static_cast<std::size_t>(values.shape.size()));
-    backend_.download(Tensor(layer.selected.data() + before, DType::i32, values.shape), values);
+    model_.backend(index).download(Tensor(layer.selected.data() + before, DType::i32, values.shape), values);
     layer.chosen = values.row_size();
   }
 }
 
 void Collected::append(std::vector<float>& to, ConstTensor values) {
-  const std::vector<float> rows = host_floats(backend_, values);
+  const std::vector<float> rows = host_floats(model_.backend(), values);
   to.insert(to.end(), rows.begin(), rows.end());
 }
 

@@ -21,7 +21,7 @@ class Collected final : public Observer {
   };
   std::vector<Layer> layers;
 
-  explicit Collected(Model& model) : layers(static_cast<std::size_t>(model.layers() + 1)), backend_(model.backend()) {}
+  explicit Collected(Model& model) : layers(static_cast<std::size_t>(model.layers() + 1)), model_(model) {}
 
   void residual(std::int64_t layer, ConstTensor x) override;
   bool wants(std::string_view name) const override;
@@ -29,7 +29,7 @@ class Collected final : public Observer {
 
  private:
   void append(std::vector<float>& to, ConstTensor values);
-  Backend& backend_;
+  Model& model_;
   bool has_sizes_ = false;  // of k and v, which the first pass tells
 };
 

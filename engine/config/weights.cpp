@@ -12,7 +12,15 @@
 namespace statescope {
 namespace {
 
-/// Up to four axes, trailing ones folded into the last; a scalar is one row of one.
+ConstTensor uploaded(Backend& backend, std::vector<Buffer>& buffers, ConstTensor values) {
+  buffers.push_back(backend.allocate(static_cast<std::size_t>(values.shape.size()) * size_of(values.dtype)));
+  const Tensor device(buffers.back().get(), values.dtype, values.shape);
+  backend.upload(device, values);
+  return device;
+}
+
+}  // namespace
+
 Shape folded(const std::vector<std::int64_t>& extents) {
   Shape shape;
   for (std::size_t axis = 0; axis < extents.size(); ++axis) {
@@ -25,15 +33,6 @@ Shape folded(const std::vector<std::int64_t>& extents) {
   if (extents.empty()) shape.push_back(1);
   return shape;
 }
-
-ConstTensor uploaded(Backend& backend, std::vector<Buffer>& buffers, ConstTensor values) {
-  buffers.push_back(backend.allocate(static_cast<std::size_t>(values.shape.size()) * size_of(values.dtype)));
-  const Tensor device(buffers.back().get(), values.dtype, values.shape);
-  backend.upload(device, values);
-  return device;
-}
-
-}  // namespace
 
 void widen(float* to, const StoredTensor& from) {
   const std::int64_t n = from.size();
@@ -62,12 +61,17 @@ std::vector<ConstTensor> Weights::matrices(const std::vector<TensorSpec>& specs)
   return all;
 }
 
-StoredWeights::StoredWeights(std::vector<StoredTensor> tensors, Backend& backend) : backend_(backend) {
+StoredWeights::StoredWeights(std::vector<StoredTensor> tensors, Backend& home, std::vector<Backend*> of_layers)
+    : home_(&home), of_layers_(std::move(of_layers)), backend_(&home) {
   for (StoredTensor& tensor : tensors) {
     std::string name = tensor.name;
     if (!used_.emplace(name, false).second) throw Error(fmt::format("two tensors are read as {}", name));
     tensors_.emplace(std::move(name), std::move(tensor));
   }
+}
+
+void StoredWeights::enter(std::int64_t layer) {
+  backend_ = layer < 0 || of_layers_.empty() ? home_ : of_layers_[static_cast<std::size_t>(layer)];
 }
 
 bool StoredWeights::has(const std::string& name) const { return tensors_.contains(name); }
@@ -89,17 +93,17 @@ const StoredTensor& StoredWeights::checked(const std::string& name, const std::v
 }
 
 /// A device with memory of its own reads no float8.
-bool StoredWeights::is_widened(const StoredTensor& stored) const { return stored.dtype == DType::f8 && backend_.has_own_memory(); }
+bool StoredWeights::is_widened(const StoredTensor& stored) const { return stored.dtype == DType::f8 && backend_->has_own_memory(); }
 
 ConstTensor StoredWeights::matrix(const std::string& name, std::vector<std::int64_t> shape) {
   const StoredTensor& stored = checked(name, shape);
   if (is_widened(stored)) return floats(name, std::move(shape));
-  if (const auto known = matrices_.find(name); known != matrices_.end()) return known->second;
+  if (const auto known = matrices_.find({backend_, name}); known != matrices_.end()) return known->second;
   Buffer owner;
-  ConstTensor weight = backend_.adopt({stored.data, stored.dtype, folded(shape)}, owner);
+  ConstTensor weight = backend_->adopt({stored.data, stored.dtype, folded(shape)}, owner);
   weight.scales = stored.scales;
   if (owner) buffers_.push_back(std::move(owner));
-  return matrices_[name] = weight;
+  return matrices_[{backend_, name}] = weight;
 }
 
 ConstTensor StoredWeights::matrix_in_order(const std::string& name, std::vector<std::int64_t> shape, std::span<const std::int64_t> order) {
@@ -109,13 +113,13 @@ ConstTensor StoredWeights::matrix_in_order(const std::string& name, std::vector<
   std::vector<std::byte> rows;
   for (const std::int64_t i : order)
     rows.insert(rows.end(), stored.data + static_cast<std::size_t>(i) * row, stored.data + static_cast<std::size_t>(i + 1) * row);
-  const Tensor weight(buffers_.emplace_back(backend_.allocate_weights(rows.size())).get(), stored.dtype, folded(shape));
-  backend_.upload(weight, ConstTensor(rows.data(), stored.dtype, weight.shape));
+  const Tensor weight(buffers_.emplace_back(backend_->allocate_weights(rows.size())).get(), stored.dtype, folded(shape));
+  backend_->upload(weight, ConstTensor(rows.data(), stored.dtype, weight.shape));
   return weight;
 }
 
 std::vector<ConstTensor> StoredWeights::matrices(const std::vector<TensorSpec>& specs) {
-  if (!backend_.has_own_memory()) return Weights::matrices(specs);
+  if (!backend_->has_own_memory()) return Weights::matrices(specs);
   constexpr std::size_t alignment = 64;
   std::vector<std::size_t> begins;
   std::size_t bytes = 0;
@@ -125,13 +129,13 @@ std::vector<ConstTensor> StoredWeights::matrices(const std::vector<TensorSpec>& 
     const std::size_t of_number = is_widened(stored) ? sizeof(float) : size_of(stored.dtype);
     bytes += (static_cast<std::size_t>(stored.size()) * of_number + alignment - 1) / alignment * alignment;
   }
-  auto* const block = static_cast<std::byte*>(buffers_.emplace_back(backend_.allocate_weights(bytes)).get());
+  auto* const block = static_cast<std::byte*>(buffers_.emplace_back(backend_->allocate_weights(bytes)).get());
   std::vector<ConstTensor> all;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const StoredTensor& stored = checked(specs[i].name, specs[i].shape);
     const std::vector<float> wide = is_widened(stored) ? host(specs[i].name, specs[i].shape) : std::vector<float>();
     const Tensor weight(block + begins[i], wide.empty() ? stored.dtype : DType::f32, folded(stored.shape));
-    backend_.upload(weight, {wide.empty() ? stored.data : static_cast<const void*>(wide.data()), weight.dtype, weight.shape});
+    backend_->upload(weight, {wide.empty() ? stored.data : static_cast<const void*>(wide.data()), weight.dtype, weight.shape});
     all.emplace_back(weight);
   }
   return all;
@@ -147,15 +151,15 @@ std::vector<float> StoredWeights::host(const std::string& name, std::vector<std:
 ConstTensor StoredWeights::floats(const std::string& name, std::vector<std::int64_t> shape) {
   const Shape extents = folded(shape);
   const std::vector<float> values = host(name, std::move(shape));
-  return uploaded(backend_, buffers_, {values.data(), DType::f32, extents});
+  return uploaded(*backend_, buffers_, {values.data(), DType::f32, extents});
 }
 
 ConstTensor StoredWeights::constant(const std::vector<float>& values) {
-  return uploaded(backend_, buffers_, {values.data(), DType::f32, {static_cast<std::int64_t>(values.size())}});
+  return uploaded(*backend_, buffers_, {values.data(), DType::f32, {static_cast<std::int64_t>(values.size())}});
 }
 
 ConstTensor StoredWeights::indices(const std::vector<std::int32_t>& values) {
-  return uploaded(backend_, buffers_, {values.data(), DType::i32, {static_cast<std::int64_t>(values.size())}});
+  return uploaded(*backend_, buffers_, {values.data(), DType::i32, {static_cast<std::int64_t>(values.size())}});
 }
 
 std::vector<std::string> StoredWeights::unused() const {

@@ -24,6 +24,8 @@ class Weights {
  public:
   virtual ~Weights() = default;
   virtual bool has(const std::string& name) const = 0;
+  /// What follows is asked for by this layer; −1: by none, as at the beginning.
+  virtual void enter(std::int64_t /*layer*/) {}
   /// Extent of an axis of a tensor; `fallback` if there is no such tensor.
   virtual std::int64_t extent(const std::string& name, std::size_t axis, std::int64_t fallback) const = 0;
   /// As stored (float32, float16, bfloat16, on the host also float8), on the device. Throws Error saying which tensor, what was found and
@@ -80,8 +82,11 @@ class WeightScope {
 /// Takes tensors from a list (a checkpoint's, after its legacy forms have been made regular); remembers which ones were asked for.
 class StoredWeights final : public Weights {
  public:
-  StoredWeights(std::vector<StoredTensor> tensors, Backend& backend);
+  StoredWeights(std::vector<StoredTensor> tensors, Backend& backend) : StoredWeights(std::move(tensors), backend, {}) {}
+  /// Each layer has a device, and what belongs to none is on `home`. Layers of two devices that share a tensor have it on both.
+  StoredWeights(std::vector<StoredTensor> tensors, Backend& home, std::vector<Backend*> of_layers);
   bool has(const std::string& name) const override;
+  void enter(std::int64_t layer) override;
   std::int64_t extent(const std::string& name, std::size_t axis, std::int64_t fallback) const override;
   ConstTensor matrix(const std::string& name, std::vector<std::int64_t> shape) override;
   ConstTensor matrix_in_order(const std::string& name, std::vector<std::int64_t> shape, std::span<const std::int64_t> order) override;
@@ -100,8 +105,10 @@ class StoredWeights final : public Weights {
   const StoredTensor& checked(const std::string& name, const std::vector<std::int64_t>& shape);
   std::map<std::string, StoredTensor> tensors_;
   std::map<std::string, bool> used_;
-  std::map<std::string, ConstTensor> matrices_;  // those handed out by themselves: layers may share them
-  Backend& backend_;
+  std::map<std::pair<Backend*, std::string>, ConstTensor> matrices_;  // those handed out by themselves: layers may share them
+  Backend* home_;
+  std::vector<Backend*> of_layers_;  // empty: all at home
+  Backend* backend_;                 // of what is asked for
   std::vector<Buffer> buffers_;
 };
 
@@ -120,6 +127,9 @@ class DescribedWeights final : public Weights {
   ConstTensor indices(const std::vector<std::int32_t>& values) override;
   std::vector<TensorSpec> specs;
 };
+
+/// Extents as a device's tensors have them: up to four axes, trailing ones folded into the last; a scalar is one row of one.
+Shape folded(const std::vector<std::int64_t>& extents);
 
 /// Widens any stored float tensor to float32.
 void widen(float* to, const StoredTensor& from);

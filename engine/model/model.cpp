@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <list>
 #include <utility>
 
 #include "engine/error.h"
@@ -45,14 +46,24 @@ class FirstValues final : public ChannelSink {
 
 }  // namespace
 
-std::shared_ptr<Model> Model::load(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend) {
+std::shared_ptr<Model> Model::load(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend,
+                                   std::span<const std::int64_t> layers_of_devices) {
   const std::string name = checkpoint->path.string();
   std::shared_ptr<const Loaded> loaded;
   try {
     Plan plan = plan_model(Config::parse(checkpoint->config));
     plan.notes.insert(plan.notes.begin(), checkpoint->notes.begin(), checkpoint->notes.end());
-    StoredWeights weights(regular_tensors(*checkpoint, plan), *backend);
-    loaded = std::make_shared<const Loaded>(std::move(checkpoint), std::move(plan), std::move(weights));
+    std::vector<StoredTensor> tensors = regular_tensors(*checkpoint, plan);
+    Placement placement;
+    std::vector<Backend*> of_layers;
+    Backend* at_home = backend.get();
+    if (Devices* const devices = backend->devices()) {
+      placement = layers_of_devices.empty() ? place_layers(plan, tensors, *devices) : place_layers(plan, layers_of_devices, *devices);
+      for (const std::size_t device : placement.of_layer) of_layers.push_back(&devices->at(device));
+      at_home = &devices->at(Devices::home);
+    }
+    StoredWeights weights(std::move(tensors), *at_home, std::move(of_layers));
+    loaded = std::make_shared<const Loaded>(std::move(checkpoint), std::move(plan), std::move(placement), std::move(weights));
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", name, error.what()));
   }
@@ -79,6 +90,7 @@ Stack::Stack(const Plan& plan, Weights& weights) {
   if (!plan.memory_tokens.empty()) memory_tokens = weights.floats(plan.memory_tokens, {plan.memory_token_count, plan.hidden});
   for (std::size_t i = 0; i < plan.layers.size(); ++i) {
     const LayerPlan& layer = plan.layers[i];
+    weights.enter(static_cast<std::int64_t>(i));
     Block block;
     if (!layer.mixer.empty()) {
       block.mixer_norms = {norm_named(layer.mixer_norm), norm_named(layer.mixer_post_norm), layer.mixer_residual};
@@ -128,19 +140,11 @@ void account_for_unused(std::vector<std::string> unused, Plan& plan) {
 
 }  // namespace
 
-Model::Loaded::Loaded(std::shared_ptr<const Checkpoint> checkpoint_, Plan plan_, StoredWeights weights)
-    : checkpoint(std::move(checkpoint_)), plan(std::move(plan_)), stack(plan, weights) {
+Model::Loaded::Loaded(std::shared_ptr<const Checkpoint> checkpoint_, Plan plan_, Placement placement_, StoredWeights weights)
+    : checkpoint(std::move(checkpoint_)), plan(std::move(plan_)), stack(plan, weights), placement(std::move(placement_)) {
   account_for_unused(weights.unused(), plan);
   weight_memory = weights.take_buffers();
 }
-
-Model::Model(std::shared_ptr<const Loaded> loaded, std::shared_ptr<Backend> backend)
-    : loaded_(std::move(loaded)),
-      backend_(std::move(backend)),
-      plan_(loaded_->plan),
-      stack_(loaded_->stack),
-      workspace_(*backend_),
-      steps_(*backend_) {}
 
 namespace {
 
@@ -157,6 +161,7 @@ ModelInfo Model::info() const {
   info.name = checkpoint().name;
   info.family = plan_.family;
   info.device = backend_->description();
+  if (places_.size() > 1) info.placement = loaded_->placement.reasons;
   info.parameters = checkpoint().parameters();
   info.weight_bytes = checkpoint().bytes();
   info.trained_length = trained_length(checkpoint());
@@ -172,6 +177,7 @@ ModelInfo Model::info() const {
     layer.partitions = layout.partitions;
     layer.has_shared_slot = layout.has_shared_slot;
     layer.head_gates = layout.head_gates;
+    if (Devices* const devices = backend_->devices()) layer.device = devices->all()[place_of(static_cast<std::int64_t>(i)).number].name;
     if (!layout.memory.empty()) {
       layer.heads = layout.memory[0].shape[1];
       layer.rows = layout.memory[0].shape[2];
@@ -195,24 +201,25 @@ ModelState Model::start() {
 }
 
 MixerState Model::start(std::int64_t layer) {
-  MixerState state = make_state(layout(layer), *backend_);
+  MixerState state = make_state(layout(layer), backend(layer));
   if (plan_.memory_token_count == 0) return state;
   if (begun_.empty()) read_memory_tokens();
   const MixerState& begun = begun_[static_cast<std::size_t>(layer)];
-  if (state.everything) backend_->copy(state.everything, begun.everything);
+  if (state.everything) backend(layer).copy(state.everything, begun.everything);
   state.kv = begun.kv;
   return state;
 }
 
 /// Through all blocks, at the positions before that of the first token; what they put out is not wanted.
 void Model::read_memory_tokens() {
-  const Workspace::Mark mark(workspace_);
+  const Workspace::Mark mark(home().workspace);
   ModelState state;
-  for (const Stack::Block& block : stack_.blocks) state.layers.push_back(make_state(block.layout, *backend_));
-  const Tensor x = workspace_.tensor(stack_.memory_tokens.shape);
-  backend_->copy(x, stack_.memory_tokens);
+  for (std::int64_t layer = 0; layer < layers(); ++layer) state.layers.push_back(make_state(layout(layer), backend(layer)));
+  const Tensor x = home().workspace.tensor(stack_.memory_tokens.shape);
+  home().backend.copy(x, stack_.memory_tokens);
   const std::vector<Tensor> entered = room_for_entered(x.shape, 0, {});
-  blocks(0, layers(), state, -x.rows(), {.rules = {}, .entered = entered}, x, nullptr);
+  go(0, {.rules = {}, .entered = entered}, x,
+     [&](const Stretch& stretch, const ForwardOptions& here, Tensor rows) { blocks(stretch, state, -x.rows(), here, rows, nullptr); });
   // Full, so that what is appended goes elsewhere.
   for (MixerState& layer : state.layers) layer.kv = layer.kv.first(layer.kv.length);
   begun_ = std::move(state.layers);
@@ -223,8 +230,8 @@ std::vector<Tensor> Model::room_for_entered(const Shape& rows, std::int64_t firs
   std::vector<Tensor> entered(stack_.blocks.size());
   for (std::size_t i = 0; i < entered.size(); ++i) {
     if (!stack_.blocks[i].is_companion) continue;
-    const bool is_known = static_cast<std::int64_t>(i) < first && !known.empty();
-    entered[i] = is_known ? known[i] : workspace_.tensor(rows);
+    const auto layer = static_cast<std::int64_t>(i);
+    entered[i] = layer < first && !known.empty() ? known[i] : place_of(layer).workspace.tensor(rows);
   }
   return entered;
 }
@@ -235,17 +242,17 @@ Tensor Model::companion_of(const Stack::Block& block, const ForwardOptions& opti
   return options.entered.empty() ? Tensor{} : options.entered[static_cast<std::size_t>(block.companion_layer)];
 }
 
-void Model::norm(Tensor y, ConstTensor x, const Stack::Block::Norm& by, float eps) {
-  plan_.layer_norms ? backend_->layer_norm(y, x, by.weight, by.bias, plan_.hidden, eps)
-                    : backend_->rms_norm(y, x, by.weight, eps, plan_.norm_offset);
+void Model::norm(Place& at, Tensor y, ConstTensor x, const Stack::Block::Norm& by, float eps) {
+  plan_.layer_norms ? at.backend.layer_norm(y, x, by.weight, by.bias, plan_.hidden, eps)
+                    : at.backend.rms_norm(y, x, by.weight, eps, plan_.norm_offset);
 }
 
 /// [x | companion]
-ConstTensor Model::beside(ConstTensor x, ConstTensor companion) {
+ConstTensor Model::beside(Place& at, ConstTensor x, ConstTensor companion) {
   if (!companion) throw std::logic_error("this layer reads a companion, and none is given");
-  const Tensor both = workspace_.tensor({x.rows(), 2 * plan_.hidden}, x.dtype);
-  backend_->copy(both.columns(0, {plan_.hidden}), x);
-  backend_->copy(both.columns(plan_.hidden, {plan_.hidden}), companion);
+  const Tensor both = at.workspace.tensor({x.rows(), 2 * plan_.hidden}, x.dtype);
+  at.backend.copy(both.columns(0, {plan_.hidden}), x);
+  at.backend.copy(both.columns(plan_.hidden, {plan_.hidden}), companion);
   return both;
 }
 
@@ -257,8 +264,8 @@ void Model::check_ids(std::span<const std::int32_t> ids) const {
 
 namespace {
 
-Steps::Key step_key(const ModelState& state, const ForwardOptions& options, ConstTensor hidden, const Observer* observer) {
-  Steps::Key key{{hidden.data, options.logits.data}, {options.rules.begin(), options.rules.end()}, observer != nullptr};
+Steps::Key step_key(std::int64_t first, const ModelState& state, const ForwardOptions& options, ConstTensor x, const Observer* observer) {
+  Steps::Key key{first, {x.data, options.logits.data}, {options.rules.begin(), options.rules.end()}, observer != nullptr};
   for (const MixerState& layer : state.layers) key.memory.push_back(layer.everything.data);
   return key;
 }
@@ -272,46 +279,59 @@ void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const 
   if (plan_.most_tokens > 0 && state.position + std::ssize(ids) > plan_.most_tokens)
     throw Error(fmt::format("a {} model reads at most {} tokens", plan_.family, plan_.most_tokens));
   // x = embedding_factor · embeddings[token]
-  backend_->embed(hidden, stack_.embeddings, ids.data());
-  multiply(*backend_, workspace_, hidden, plan_.embedding_factor);
-  if (stack_.embedding_norm) norm(hidden, hidden, stack_.embedding_norm, plan_.norm_eps);
-  const Workspace::Mark mark(workspace_);
+  home().backend.embed(hidden, stack_.embeddings, ids.data());
+  multiply(home().backend, home().workspace, hidden, plan_.embedding_factor);
+  if (stack_.embedding_norm) norm(home(), hidden, hidden, stack_.embedding_norm, plan_.norm_eps);
+  std::list<Workspace::Mark> marks;
+  for (const std::unique_ptr<Place>& place : places_) marks.emplace_back(place->workspace);
   ForwardOptions whole = options;
-  if (has_companion()) whole.companion = workspace_.tensor(hidden.shape);
+  if (has_companion()) {
+    Place& maker = plan_.companion == Companion::first_values ? place_of(0) : home();
+    whole.companion = maker.workspace.tensor(hidden.shape);
+  }
   if (plan_.companion == Companion::embedding) {
-    backend_->copy(whole.companion, hidden);
+    home().backend.copy(whole.companion, hidden);
     if (observer) observer->companion(whole.companion);
   }
   const std::vector<Tensor> entered = room_for_entered(hidden.shape, 0, {});
   whole.entered = entered;
   const auto tokens = static_cast<std::int64_t>(ids.size());
   const std::int64_t unwanted = observer ? 0 : tokens - std::min(options.outputs.value_or(tokens), tokens);
-  const auto read = [&](Observer* shown) {
-    if (unwanted > 1) {  // one is not worth a pass of its own
-      blocks_without_outputs(state, whole, hidden, unwanted);
-    } else {
-      blocks(0, layers(), state, state.position, whole, hidden, shown);
-    }
-    if (options.logits) logits(options.logits, hidden.slice(tokens - options.logits.rows(), options.logits.rows()));
-  };
   const bool is_step = tokens == 1 && options.chunk_size == 0 && !(observer && observer->wants_all());
-  if (!is_step || !steps_.run(step_key(state, options, hidden, observer), observer, read)) read(observer);
+  go(0, whole, hidden, [&](const Stretch& stretch, const ForwardOptions& here, Tensor x) {
+    const auto read = [&](Observer* shown) {
+      if (unwanted > 1 && stretch.first < layers() && stretch.end == layers()) {  // one is not worth a pass of its own
+        blocks_without_outputs(stretch, state, here, x, unwanted);
+      } else {
+        blocks(stretch, state, state.position, here, x, shown);
+      }
+      if (x.data != hidden.data || stretch.end < layers()) return;
+      if (shown) shown->residual(layers(), x);
+      if (options.logits) logits(options.logits, x.slice(tokens - options.logits.rows(), options.logits.rows()));
+    };
+    if (!is_step || !places_[stretch.place]->steps.run(step_key(stretch.first, state, here, x, observer), observer, read)) read(observer);
+  });
   state.position += tokens;
   require_whole_files();
 }
 
 void Model::forward_from(std::int64_t layer, ModelState& state, const ForwardOptions& options, Tensor x) {
-  const Workspace::Mark mark(workspace_);
+  std::list<Workspace::Mark> marks;
+  for (const std::unique_ptr<Place>& place : places_) marks.emplace_back(place->workspace);
   const std::vector<Tensor> entered = room_for_entered(x.shape, layer, options.entered);
   ForwardOptions rest = options;
   rest.entered = entered;
-  blocks(layer, layers(), state, state.position, rest, x, nullptr);
+  // What layer 0 makes it makes anew.
+  if (layer == 0 && plan_.companion == Companion::first_values) rest.companion = place_of(0).workspace.tensor(x.shape);
+  go(layer, rest, x,
+     [&](const Stretch& stretch, const ForwardOptions& here, Tensor rows) { blocks(stretch, state, state.position, here, rows, nullptr); });
 }
 
-/// x [T, D] through all blocks; of the first rows, whose outputs nobody wants, the last block reads what its memory needs
-void Model::blocks_without_outputs(ModelState& state, const ForwardOptions& options, Tensor x, std::int64_t unwanted) {
+/// x [T, D] through the last blocks; of the first rows, whose outputs nobody wants, the last block reads what its memory needs
+void Model::blocks_without_outputs(const Stretch& stretch, ModelState& state, const ForwardOptions& options, Tensor x,
+                                   std::int64_t unwanted) {
   const std::int64_t last = layers() - 1, wanted = x.rows() - unwanted;
-  blocks(0, last, state, state.position, options, x, nullptr);
+  blocks({stretch.place, stretch.first, last}, state, state.position, options, x, nullptr);
   ForwardOptions first = options, rest = options;
   const Tensor companion = companion_of(stack_.blocks.back(), options);
   std::vector<Tensor> entered(options.entered.begin(), options.entered.end());
@@ -326,7 +346,7 @@ void Model::blocks_without_outputs(ModelState& state, const ForwardOptions& opti
   replay(last, state.layers.back(), x.slice(0, unwanted), state.position, first);
   if (wanted == 0) return;
   if (wanted == 1) rest.chunk_size = 0;
-  blocks(last, layers(), state, state.position + unwanted, rest, x.slice(unwanted, wanted), nullptr);
+  blocks({stretch.place, last, layers()}, state, state.position + unwanted, rest, x.slice(unwanted, wanted), nullptr);
 }
 
 /// Whether a part with these norms may add to the residual stream what it puts out, as it is.
@@ -335,19 +355,21 @@ bool Model::adds_itself(const Stack::Block::Norms& norms) const {
 }
 
 /// y, what a part has put out, becomes what it adds to the residual stream: factor · y, or factor · RMSNorm(y).
-void Model::finish_part(Tensor y, const Stack::Block::Norms& norms, float eps) {
-  if (norms.after) norm(y, y, norms.after, eps);
-  multiply(*backend_, workspace_, y, norms.residual.part_factor);
+void Model::finish_part(Place& at, Tensor y, const Stack::Block::Norms& norms, float eps) {
+  if (norms.after) norm(at, y, y, norms.after, eps);
+  multiply(at.backend, at.workspace, y, norms.residual.part_factor);
 }
 
-/// x [T, D], of the tokens from `position` on, through the blocks [first, end)
-void Model::blocks(std::int64_t first, std::int64_t end, ModelState& state, std::int64_t position, const ForwardOptions& options, Tensor x,
+/// x [T, D], of the tokens from `position` on, through the blocks of a stretch
+void Model::blocks(const Stretch& stretch, ModelState& state, std::int64_t position, const ForwardOptions& options, Tensor x,
                    Observer* observer) {
-  const Workspace::Mark mark(workspace_);
+  Place& at = *places_[stretch.place];
+  Backend& backend = at.backend;
+  const Workspace::Mark mark(at.workspace);
   const std::int64_t tokens = x.rows();
-  const DType type = backend_->activation_type(tokens);
-  const Tensor normed = workspace_.tensor(x.shape, type), y = workspace_.tensor(x.shape, type);
-  const bool folds = backend_->folds_norms(tokens);
+  const DType type = backend.activation_type(tokens);
+  const Tensor normed = at.workspace.tensor(x.shape, type), y = at.workspace.tensor(x.shape, type);
+  const bool folds = backend.folds_norms(tokens);
   bool added = true;  // what the part before has written is in x
   // x += y where it is not there yet;   what a part reads: x, or n = RMSNorm(x), or x itself and, in its context, the norm that it applies
   // `show`: once x is whole
@@ -356,31 +378,31 @@ void Model::blocks(std::int64_t first, std::int64_t end, ModelState& state, std:
     ctx.norm = {};
     ctx.residual = {};
     if (folded) {
-      if (!added) backend_->add(x, x, y);
+      if (!added) backend.add(x, x, y);
       ctx.norm = {.group = plan_.hidden, .weight = norms.before.weight, .eps = eps, .offset = plan_.norm_offset, .gate = {}};
       ctx.residual = x;
     } else if (norms.residual.keeps_norm) {
       // x = norm_factor · n
-      if (!added) backend_->add(x, x, y);
+      if (!added) backend.add(x, x, y);
       show();
-      norm(x, x, norms.before, eps);
-      backend_->copy(normed, x);
-      multiply(*backend_, workspace_, x, norms.residual.norm_factor);
+      norm(at, x, x, norms.before, eps);
+      backend.copy(normed, x);
+      multiply(backend, at.workspace, x, norms.residual.norm_factor);
     } else if (norms.before && !added && !plan_.layer_norms) {
-      backend_->add_rms_norm(normed, x, y, norms.before.weight, eps, plan_.norm_offset);
+      backend.add_rms_norm(normed, x, y, norms.before.weight, eps, plan_.norm_offset);
     } else {
-      if (!added) backend_->add(x, x, y);
-      norms.before ? norm(normed, x, norms.before, eps) : backend_->copy(normed, x);
+      if (!added) backend.add(x, x, y);
+      norms.before ? norm(at, normed, x, norms.before, eps) : backend.copy(normed, x);
     }
     if (!norms.residual.keeps_norm) show();
     added = folded;
     return folded ? ConstTensor(x) : normed;
   };
-  for (std::int64_t layer = first; layer < end; ++layer) {
-    const Workspace::Mark of_block(workspace_);
+  for (std::int64_t layer = stretch.first; layer < stretch.end; ++layer) {
+    const Workspace::Mark of_block(at.workspace);
     const auto i = static_cast<std::size_t>(layer);
     const Stack::Block& block = stack_.blocks[i];
-    Context ctx(*backend_, workspace_, tokens);
+    Context ctx(backend, at.workspace, tokens);
     ctx.position = plan_.memory_token_count + position;
     ctx.prompt_length = plan_.memory_token_count + options.prompt_length;
     ctx.chunk_size = options.chunk_size;
@@ -389,7 +411,7 @@ void Model::blocks(std::int64_t first, std::int64_t end, ModelState& state, std:
     bool entered = false;
     const auto show_layer = [&] {
       if (std::exchange(entered, true)) return;
-      if (block.is_companion) backend_->copy(options.entered[i], x);
+      if (block.is_companion) backend.copy(options.entered[i], x);
       if (!observer) return;
       observer->residual(layer, x);
       ctx.channels = &sink.emplace(*observer, layer);
@@ -397,52 +419,54 @@ void Model::blocks(std::int64_t first, std::int64_t end, ModelState& state, std:
     if (block.mixer) {
       // x += mixer_i( RMSNorm(x; attn_norm_i) )
       ConstTensor mixer_in = enter(ctx, block.mixer_norms, plan_.norm_eps, block.mixer->folds_norm(), show_layer);
-      if (block.reads_companion) mixer_in = beside(mixer_in, companion_of(block, options));
-      FirstValues first_values(*backend_, options.companion, ctx.channels);
+      if (block.reads_companion) mixer_in = beside(at, mixer_in, companion_of(block, options));
+      FirstValues first_values(backend, options.companion, ctx.channels);
       const bool makes_companion = layer == 0 && plan_.companion == Companion::first_values;
       if (makes_companion) ctx.channels = &first_values;
       block.mixer->forward(ctx, mixer_in, state.layers[i], y);
       if (makes_companion) ctx.channels = sink ? &*sink : nullptr;
       if (makes_companion && observer) observer->companion(options.companion);
-      finish_part(y, block.mixer_norms, plan_.norm_eps);
+      finish_part(at, y, block.mixer_norms, plan_.norm_eps);
       ctx.emit("mixer_out", y);
     }
     if (!block.ffn) continue;
     // x += mlp_i( RMSNorm(x; mlp_norm_i) )
     const ConstTensor ffn_in = enter(ctx, block.ffn_norms, plan_.ffn_norm_eps, block.ffn->folds_norm(), show_layer);
     block.ffn->forward(ctx, ffn_in, y, block.ffn_caches(state.layers[i]));
-    finish_part(y, block.ffn_norms, plan_.ffn_norm_eps);
+    finish_part(at, y, block.ffn_norms, plan_.ffn_norm_eps);
   }
-  if (!added) backend_->add(x, x, y);
-  if (observer) observer->residual(layers(), x);
+  if (!added) backend.add(x, x, y);
 }
 
 void Model::logits(Tensor logits, ConstTensor hidden) {
-  const Workspace::Mark mark(workspace_);
+  const Workspace::Mark mark(home().workspace);
   const InputNorm last{.group = plan_.hidden, .weight = stack_.norm.weight, .eps = plan_.norm_eps, .offset = plan_.norm_offset, .gate = {}};
-  if (backend_->folds_norms(hidden.rows()) && !plan_.layer_norms) {
+  if (home().backend.folds_norms(hidden.rows()) && !plan_.layer_norms) {
     const Projection head{hidden, last, stack_.head, {}, logits, {}, {}};
-    backend_->project(std::span(&head, 1), workspace_);
+    home().backend.project(std::span(&head, 1), home().workspace);
   } else {
-    Tensor normed = workspace_.tensor({hidden.rows(), plan_.hidden}, backend_->activation_type(hidden.rows()));
-    norm(normed, hidden, stack_.norm, plan_.norm_eps);
-    backend_->linear(logits, normed, stack_.head);
+    Tensor normed = home().workspace.tensor({hidden.rows(), plan_.hidden}, home().backend.activation_type(hidden.rows()));
+    norm(home(), normed, hidden, stack_.norm, plan_.norm_eps);
+    home().backend.linear(logits, normed, stack_.head);
   }
-  multiply(*backend_, workspace_, logits, plan_.logits_factor);
+  multiply(home().backend, home().workspace, logits, plan_.logits_factor);
   require_whole_files();
 }
 
 /// A device with memory of its own has copies of the weights.
 void Model::require_whole_files() const {
-  if (!backend_->has_own_memory()) checkpoint().require_whole_files();
+  if (std::ranges::any_of(places_, [](const auto& place) { return !place->backend.has_own_memory(); })) checkpoint().require_whole_files();
 }
 
-void Model::replay(std::int64_t layer, MixerState& state, ConstTensor residual, std::int64_t position, const ForwardOptions& options,
+void Model::replay(std::int64_t layer, MixerState& state, ConstTensor recorded, std::int64_t position, const ForwardOptions& options,
                    ChannelSink* channels) {
   const Stack::Block& block = stack_.blocks[static_cast<std::size_t>(layer)];
-  if (residual.rows() == 0 || !block.mixer) return;
-  const Workspace::Mark mark(workspace_);
-  Context ctx(*backend_, workspace_, residual.rows());
+  if (recorded.rows() == 0 || !block.mixer) return;
+  Place& at = place_of(layer);
+  Backend& backend = at.backend;
+  const Workspace::Mark mark(at.workspace);
+  const ConstTensor residual = brought(at, recorded);
+  Context ctx(backend, at.workspace, residual.rows());
   ctx.position = plan_.memory_token_count + position;
   ctx.prompt_length = plan_.memory_token_count + options.prompt_length;
   ctx.chunk_size = options.chunk_size;
@@ -452,14 +476,14 @@ void Model::replay(std::int64_t layer, MixerState& state, ConstTensor residual, 
   ctx.state_only = !ffn_keeps && (!channels || !channels->wants_all());
   const Tensor normed = ctx.activation({plan_.hidden}), y = ctx.state_only ? Tensor{} : ctx.activation({plan_.hidden});
   const Stack::Block::Norm& before = block.mixer_norms.before;
-  before ? norm(normed, residual, before, plan_.norm_eps) : backend_->copy(normed, residual);
-  block.mixer->forward(ctx, block.reads_companion ? beside(normed, options.companion) : normed, state, y);
-  if (y) finish_part(y, block.mixer_norms, plan_.norm_eps);
+  before ? norm(at, normed, residual, before, plan_.norm_eps) : backend.copy(normed, residual);
+  block.mixer->forward(ctx, block.reads_companion ? beside(at, normed, brought(at, options.companion)) : normed, state, y);
+  if (y) finish_part(at, y, block.mixer_norms, plan_.norm_eps);
   if (y) ctx.emit("mixer_out", y);
   if (ffn_keeps) {
-    const Tensor last = workspace_.tensor({1, plan_.hidden}), last_normed = workspace_.tensor(last.shape, normed.dtype);
-    backend_->add(last, residual.slice(residual.rows() - 1, 1), y.slice(y.rows() - 1, 1));
-    norm(last_normed, last, block.ffn_norms.before, plan_.ffn_norm_eps);
+    const Tensor last = at.workspace.tensor({1, plan_.hidden}), last_normed = at.workspace.tensor(last.shape, normed.dtype);
+    backend.add(last, residual.slice(residual.rows() - 1, 1), y.slice(y.rows() - 1, 1));
+    norm(at, last_normed, last, block.ffn_norms.before, plan_.ffn_norm_eps);
     block.ffn->keep(ctx, last_normed, block.ffn_caches(state));
   }
   require_whole_files();

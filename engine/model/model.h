@@ -1,6 +1,7 @@
 // A language model, whole: embedding, blocks, head (spec §1.1).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,6 +13,7 @@
 #include "engine/model/family.h"
 #include "engine/model/ffn.h"
 #include "engine/model/observer.h"
+#include "engine/model/placement.h"
 #include "engine/model/steps.h"
 #include "engine/snapshot.h"
 
@@ -74,8 +76,10 @@ std::vector<TensorSpec> model_tensors(const Config& config);
 /// Not for use by two threads at once: scratch memory is shared.
 class Model {
  public:
-  /// Throws Error: which tensor or key, what was found, what was expected.
-  static std::shared_ptr<Model> load(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend);
+  /// Throws Error: which tensor or key, what was found, what was expected. On several devices (kernels/devices.h) the layers are placed by
+  /// what they take, or so many on each as `layers_of_devices` says.
+  static std::shared_ptr<Model> load(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend,
+                                     std::span<const std::int64_t> layers_of_devices = {});
   /// The same weights, held once, with scratch memory of its own: for another thread, while this one works. `backend` is another of the
   /// same device and precision.
   std::shared_ptr<Model> beside(std::shared_ptr<Backend> backend) const;
@@ -95,7 +99,12 @@ class Model {
   std::int64_t vocab() const { return plan_.vocab; }
   const Checkpoint& checkpoint() const { return *loaded_->checkpoint; }
   const std::shared_ptr<const Checkpoint>& checkpoint_ptr() const { return loaded_->checkpoint; }
+  /// All that it runs on. Memory that is asked for here is where embeddings, head and logits are.
   Backend& backend() const { return *backend_; }
+  /// Where a layer and its states live; of layer = number of layers, or behind it: as above.
+  Backend& backend(std::int64_t layer) const { return place_of(layer).backend; }
+  /// Bytes that a recording could take, which lies where the layers do.
+  std::size_t free_bytes() const;
   /// Null for a layer that is an MLP or experts alone.
   const Mixer* mixer(std::int64_t layer) const { return stack_.blocks[static_cast<std::size_t>(layer)].mixer.get(); }
   const MixerLayout& layout(std::int64_t layer) const { return stack_.blocks[static_cast<std::size_t>(layer)].layout; }
@@ -112,8 +121,8 @@ class Model {
   /// Throws Error for an id outside the vocabulary.
   void check_ids(std::span<const std::int32_t> ids) const;
 
-  /// Reads T tokens; `hidden` [T, D] becomes the residual stream after the last block, in the rows that the options want. Throws Error for
-  /// ids outside the vocabulary.
+  /// Reads T tokens; `hidden` [T, D] becomes the residual stream after the last block, in the rows that the options want. It and logits are
+  /// memory of backend(). Throws Error for ids outside the vocabulary.
   void forward(ModelState& state, std::span<const std::int32_t> ids, const ForwardOptions& options, Tensor hidden,
                Observer* observer = nullptr);
   /// Goes on with the blocks from `layer` on: x [T, D], the residual stream of the tokens behind the state's position as it enters that
@@ -124,7 +133,7 @@ class Model {
   /// Brings one layer's state forward over recorded residual streams [T, D] that entered its block, the first of them at `position`, with
   /// its companion in `options` where the layer reads one. What
   /// the layer puts out is worked out only for `channels` that want all.
-  void replay(std::int64_t layer, MixerState& state, ConstTensor residual, std::int64_t position, const ForwardOptions& options,
+  void replay(std::int64_t layer, MixerState& state, ConstTensor recorded, std::int64_t position, const ForwardOptions& options,
               ChannelSink* channels = nullptr);
 
  private:
@@ -133,31 +142,52 @@ class Model {
     std::shared_ptr<const Checkpoint> checkpoint;  // whose memory weights may lie in
     Plan plan;
     Stack stack;
+    Placement placement;
     std::vector<Buffer> weight_memory;
 
-    Loaded(std::shared_ptr<const Checkpoint> checkpoint_, Plan plan_, StoredWeights weights);
+    Loaded(std::shared_ptr<const Checkpoint> checkpoint_, Plan plan_, Placement placement_, StoredWeights weights);
   };
+  /// A device, and what belongs to it.
+  struct Place {
+    Backend& backend;
+    Workspace workspace;
+    Steps steps;
+    std::size_t number;
+
+    Place(Backend& backend_, std::size_t number_) : backend(backend_), workspace(backend_), steps(backend_), number(number_) {}
+  };
+  /// Blocks that one device computes one after the other.
+  struct Stretch {
+    std::size_t place;
+    std::int64_t first, end;
+  };
+  using InStretch = std::function<void(const Stretch&, const ForwardOptions&, Tensor x)>;
 
   Model(std::shared_ptr<const Loaded> loaded, std::shared_ptr<Backend> backend);
   void require_whole_files() const;
-  void norm(Tensor y, ConstTensor x, const Stack::Block::Norm& by, float eps);
-  ConstTensor beside(ConstTensor x, ConstTensor companion);
+  Place& home() const { return *places_[Devices::home]; }
+  Place& place_of(std::int64_t layer) const;
+  template <class T>
+  T brought(Place& place, T x);
+  void go(std::int64_t first, const ForwardOptions& options, Tensor x, const InStretch& work);
+  void norm(Place& at, Tensor y, ConstTensor x, const Stack::Block::Norm& by, float eps);
+  ConstTensor beside(Place& at, ConstTensor x, ConstTensor companion);
   std::vector<Tensor> room_for_entered(const Shape& rows, std::int64_t first, std::span<const Tensor> known);
   static Tensor companion_of(const Stack::Block& block, const ForwardOptions& options);
   void read_memory_tokens();
   bool adds_itself(const Stack::Block::Norms& norms) const;
-  void finish_part(Tensor y, const Stack::Block::Norms& norms, float eps);
-  void blocks(std::int64_t first, std::int64_t end, ModelState& state, std::int64_t position, const ForwardOptions& options, Tensor x,
+  void finish_part(Place& at, Tensor y, const Stack::Block::Norms& norms, float eps);
+  void blocks(const Stretch& stretch, ModelState& state, std::int64_t position, const ForwardOptions& options, Tensor x,
               Observer* observer);
-  void blocks_without_outputs(ModelState& state, const ForwardOptions& options, Tensor x, std::int64_t unwanted);
+  void blocks_without_outputs(const Stretch& stretch, ModelState& state, const ForwardOptions& options, Tensor x, std::int64_t unwanted);
 
   std::shared_ptr<const Loaded> loaded_;
   std::shared_ptr<Backend> backend_;
   const Plan& plan_;
   const Stack& stack_;
-  Workspace workspace_;
-  Steps steps_;
-  std::vector<MixerState> begun_;  // [layers] behind the memory tokens, once somebody has asked
+  std::vector<std::unique_ptr<Place>> places_;  // at least one; the first is home
+  std::vector<Stretch> stretches_;              // all blocks; the last is at home, where the head is
+  std::vector<MixerState> begun_;               // [layers] behind the memory tokens, once somebody has asked
 };
 
 }  // namespace statescope

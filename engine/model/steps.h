@@ -53,6 +53,7 @@ class Steps {
 
   /// All that makes two steps the same work.
   struct Key {
+    std::int64_t first = 0;           // of the blocks
     std::vector<const void*> memory;  // that is read or written, apart from weights and scratch
     std::vector<Rules> rules;
     bool observed = false;

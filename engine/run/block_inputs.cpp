@@ -90,8 +90,10 @@ class BlockInputs::File {
   std::vector<Hdf5Id> sets_;
 };
 
-BlockInputs::BlockInputs(Backend& backend, std::int64_t streams, std::int64_t D)
-    : backend_(backend), D_(D), rows_(static_cast<std::size_t>(streams), 0) {}
+BlockInputs::BlockInputs(Backend& backend, const std::vector<Backend*>& of_streams, std::int64_t D)
+    : backend_(backend), D_(D), rows_(of_streams.size(), 0) {
+  for (Backend* device : of_streams) Piece::add(parts_, *device, kBlock * D);
+}
 BlockInputs::~BlockInputs() = default;
 
 void BlockInputs::append(std::int64_t stream, ConstTensor rows) {
@@ -100,7 +102,7 @@ void BlockInputs::append(std::int64_t stream, ConstTensor rows) {
     const auto block = static_cast<std::size_t>(have / kBlock - in_file_);
     const std::int64_t row = have % kBlock, count = std::min(rows.rows(), kBlock - row);
     if (block == blocks_.size()) {
-      blocks_.emplace_back(backend_, streams() * kBlock * D_, !device_was_full_);
+      blocks_.emplace_back(backend_, parts_, !device_was_full_);
       device_was_full_ = device_was_full_ || !blocks_.back().on_device();
     }
     blocks_[block].store((stream * kBlock + row) * D_, rows.slice(0, count));

@@ -15,7 +15,10 @@ namespace statescope {
 /// temporary HDF5 file, as budgets demand. The file has no name that outlives its owner, so nothing is left behind, whatever happens.
 class BlockInputs {
  public:
-  BlockInputs(Backend& backend, std::int64_t streams, std::int64_t D);
+  BlockInputs(Backend& backend, std::int64_t streams, std::int64_t D)
+      : BlockInputs(backend, std::vector<Backend*>(static_cast<std::size_t>(streams), &backend), D) {}
+  /// Each stream is kept on a device of its own; rows come from and go to any device of `backend`.
+  BlockInputs(Backend& backend, const std::vector<Backend*>& of_streams, std::int64_t D);
   ~BlockInputs();
   BlockInputs(const BlockInputs&) = delete;
   BlockInputs& operator=(const BlockInputs&) = delete;
@@ -46,6 +49,7 @@ class BlockInputs {
   void move_to_host(std::size_t on_device);
 
   Backend& backend_;
+  std::vector<Piece::Part> parts_;  // of a block
   std::int64_t D_;
   std::vector<std::int64_t> rows_;  // [streams]: how many each has
   std::deque<Piece> blocks_;        // of all streams [streams, kBlock, D], the oldest first

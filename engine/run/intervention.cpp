@@ -374,7 +374,7 @@ void Schedule::edit(std::int64_t layer, MixerState& state, std::int64_t tokens, 
     const Edit& edit = entry->second;
     if (edit.layer != layer) continue;
     if (!edit.imported) {
-      apply(edit.scale, state, model.layout(layer), model.backend());
+      apply(edit.scale, state, model.layout(layer), model.backend(layer));
       continue;
     }
     if (state.everything) model.backend().copy(state.everything, edit.imported->everything);

@@ -5,44 +5,64 @@
 
 namespace statescope {
 
-Piece::Piece(Backend& backend, std::int64_t numbers, bool on_device) : backend_(&backend), numbers_(numbers) {
+void Piece::add(std::vector<Part>& parts, Backend& device, std::int64_t numbers) {
+  if (numbers == 0) return;
+  if (parts.empty() || parts.back().device != &device) parts.push_back({&device, 0});
+  parts.back().numbers += numbers;
+}
+
+Piece::Piece(Backend& backend, std::span<const Part> parts, bool on_device) : backend_(&backend), parts_(parts.begin(), parts.end()) {
+  for (const Part& part : parts_) numbers_ += part.numbers;
   try {
-    if (on_device) device_ = backend.allocate(bytes());
+    for (const Part& part : parts_) {
+      if (on_device) device_.push_back(part.device->allocate(static_cast<std::size_t>(part.numbers) * sizeof(float)));
+    }
   } catch (const std::bad_alloc&) {
-    device_.reset();
+    device_.clear();
   }
-  if (!device_) host_ = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(numbers));
+  if (device_.empty()) host_ = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(numbers_));
+}
+
+float* Piece::at(std::int64_t number) const {
+  std::size_t part = 0;
+  while (number >= parts_[part].numbers) number -= parts_[part++].numbers;
+  return static_cast<float*>(device_[part].get()) + number;
 }
 
 void Piece::store(std::int64_t at, ConstTensor rows) {
-  if (device_) {
-    backend_->copy(Tensor(static_cast<float*>(device_.get()) + at, DType::f32, rows.shape), rows);
+  if (!device_.empty()) {
+    backend_->copy(Tensor(this->at(at), DType::f32, rows.shape), rows);
   } else {
     backend_->download(Tensor(host_.get() + at, DType::f32, rows.shape), rows);
   }
 }
 
 void Piece::load(Tensor rows, std::int64_t at) const {
-  if (device_) {
-    backend_->copy(rows, ConstTensor(static_cast<const float*>(device_.get()) + at, DType::f32, rows.shape));
+  if (!device_.empty()) {
+    backend_->copy(rows, ConstTensor(this->at(at), DType::f32, rows.shape));
   } else {
     backend_->upload(rows, ConstTensor(host_.get() + at, DType::f32, rows.shape));
   }
 }
 
 void Piece::begin_move() {
-  if (!device_ || download_) return;
+  if (device_.empty() || moving()) return;
   host_ = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(numbers_));
-  const Shape shape{1, numbers_};
-  download_ = backend_->download_later(Tensor(host_.get(), DType::f32, shape), ConstTensor(device_.get(), DType::f32, shape));
+  std::int64_t first = 0;
+  for (const Part& part : parts_) {
+    const Shape shape{1, part.numbers};
+    downloads_.push_back(
+        part.device->download_later(Tensor(host_.get() + first, DType::f32, shape), ConstTensor(at(first), DType::f32, shape)));
+    first += part.numbers;
+  }
 }
 
 void Piece::finish_move() {
-  if (!device_) return;
+  if (device_.empty()) return;
   begin_move();
-  download_->wait();
-  download_.reset();
-  device_.reset();
+  for (const std::unique_ptr<Download>& download : downloads_) download->wait();
+  downloads_.clear();
+  device_.clear();
 }
 
 bool GatheredRows::make_room(ConstTensor rows) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "kernels/backend.h"
@@ -11,12 +12,21 @@ namespace statescope {
 /// A fixed number of float32 numbers. Not for use by two threads at once.
 class Piece {
  public:
-  /// Unwritten, on the device, unless that is not wanted or it is out of memory: on the host then. Throws std::bad_alloc.
-  Piece(Backend& backend, std::int64_t numbers, bool on_device);
+  /// So many numbers on one device.
+  struct Part {
+    Backend* device = nullptr;
+    std::int64_t numbers = 0;
+  };
+  /// More numbers behind those of `parts`.
+  static void add(std::vector<Part>& parts, Backend& device, std::int64_t numbers);
+
+  /// Unwritten, on the devices of its parts, unless that is not wanted or one of them is out of memory: on the host then. Rows come from
+  /// and go to any device of `backend`. Throws std::bad_alloc.
+  Piece(Backend& backend, std::span<const Part> parts, bool on_device);
 
   std::size_t bytes() const { return static_cast<std::size_t>(numbers_) * sizeof(float); }
-  bool on_device() const { return device_ != nullptr; }
-  bool moving() const { return download_ != nullptr; }
+  bool on_device() const { return !device_.empty(); }
+  bool moving() const { return !downloads_.empty(); }
 
   /// Contiguous float32 rows on the device become the numbers from `at` on. Not while it moves.
   void store(std::int64_t at, ConstTensor rows);
@@ -31,11 +41,15 @@ class Piece {
   const float* host() const { return host_.get(); }
 
  private:
+  /// Where a number lies on its device.
+  float* at(std::int64_t number) const;
+
   Backend* backend_;
-  std::int64_t numbers_;
-  Buffer device_;                  // null: on the host
+  std::vector<Part> parts_;
+  std::int64_t numbers_ = 0;
+  std::vector<Buffer> device_;     // of each part; empty: on the host
   std::unique_ptr<float[]> host_;  // null before a move
-  std::unique_ptr<Download> download_;
+  std::vector<std::unique_ptr<Download>> downloads_;
 };
 
 /// Rows of one shape and type, gathered on the device until somebody asks for them, on the host where the device is out of memory. Once

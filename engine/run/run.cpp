@@ -14,6 +14,13 @@ namespace {
 constexpr std::int64_t kFewestTokens = 128;  // of one forward pass, where the budget is small
 constexpr std::size_t kSpanShare = 4;        // the block inputs of one pass take no more than this part of the budget
 
+/// The device of each stream of a recording.
+std::vector<Backend*> devices_of(const Model& model) {
+  std::vector<Backend*> of_streams;
+  for (std::int64_t stream = 0; stream < model.streams(); ++stream) of_streams.push_back(&model.backend(stream));
+  return of_streams;
+}
+
 std::size_t left_of(std::size_t budget, std::size_t taken) { return budget - std::min(budget, taken); }
 
 }  // namespace
@@ -116,9 +123,9 @@ Run::Run(std::shared_ptr<Model> model, RunOptions options)
       options_(options),
       forward_{.chunk_size = options.chunk_size},
       state_(model_->start()),
-      inputs_(model_->backend(), model_->streams(), model_->hidden()) {
+      inputs_(model_->backend(), devices_of(*model_), model_->hidden()) {
   Backend& backend = model_->backend();
-  if (options_.memory_budget == 0) options_.memory_budget = backend.free_bytes() / 4;
+  if (options_.memory_budget == 0) options_.memory_budget = model_->free_bytes() / 4;
   if (options_.host_memory_budget == 0) options_.host_memory_budget = available_memory() / 4;
   if (!backend.has_own_memory()) options_.host_memory_budget = 0;
   if (options_.tokens_at_once == 0) {
@@ -133,16 +140,18 @@ Run::Run(std::shared_ptr<Model> model, RunOptions options)
     const std::int64_t partitions = model_->layout(layer).partitions;
     std::optional<Routes>& routes = routes_.emplace_back();
     if (partitions > 0) {
-      routes.emplace(std::make_shared<Routing>(), GatheredRows(backend), GatheredRows(backend));
+      routes.emplace(std::make_shared<Routing>(), GatheredRows(model_->backend(layer)), GatheredRows(model_->backend(layer)));
       routes->routing->partitions = partitions;
     }
-    frame_offsets_.push_back(frame_offsets_.back() + state_.layers[static_cast<std::size_t>(layer)].everything.shape.size());
+    const std::int64_t numbers = state_.layers[static_cast<std::size_t>(layer)].everything.shape.size();
+    Piece::add(frame_parts_, model_->backend(layer), numbers);
+    frame_offsets_.push_back(frame_offsets_.back() + numbers);
   }
 }
 
 RunOptions Run::beside() const {
   RunOptions other = options();
-  other.memory_budget = std::min(options_.memory_budget, model_->backend().free_bytes() / 4);
+  other.memory_budget = std::min(options_.memory_budget, model_->free_bytes() / 4);
   other.host_memory_budget = std::min(options_.host_memory_budget, available_memory() / 4);
   return other;
 }
@@ -241,7 +250,7 @@ void Run::edit_states(std::int64_t tokens) {
 
 void Run::keep_keyframe() {
   if (frame_offsets_.back() == 0) return;
-  Piece frame(model_->backend(), frame_offsets_.back(), !device_was_full_);
+  Piece frame(model_->backend(), frame_parts_, !device_was_full_);
   for (std::size_t layer = 0; layer < state_.layers.size(); ++layer) {
     if (state_.layers[layer].everything) frame.store(frame_offsets_[layer], state_.layers[layer].everything);
   }
@@ -308,7 +317,7 @@ RecordingInfo Run::recording() const {
 /// Rows [from, to) of what entered a block, on the device.
 Tensor Run::block_inputs(Buffer& memory, std::int64_t layer, std::int64_t from, std::int64_t to) const {
   const Shape shape{to - from, model_->hidden()};
-  memory = model_->backend().allocate(static_cast<std::size_t>(shape.size()) * sizeof(float));
+  memory = model_->backend(layer).allocate(static_cast<std::size_t>(shape.size()) * sizeof(float));
   const Tensor rows(memory.get(), DType::f32, shape);
   Tensor own = rows;
   if (const std::int64_t count = std::min(to, first_) - from; count > 0) {
@@ -378,23 +387,24 @@ std::vector<Stretch> Run::course(std::int64_t layer, std::int64_t tokens) {
 LayerState Run::state(std::int64_t layer, std::int64_t token) {
   if (model_->layout(layer).memory.empty()) return {};
   const MixerState state = replayed(layer, token + 1);
-  return StateDownload(model_->backend(), state.memory[0]).wait();
+  return StateDownload(model_->backend(layer), state.memory[0]).wait();
 }
 
 HeadState Run::head_state(std::int64_t layer, std::int64_t head, std::int64_t token) {
   if (model_->layout(layer).memory.empty()) return {};
   const MixerState state = replayed(layer, token + 1);
-  return HeadDownload(model_->backend(), state.memory[0], head, false).wait();
+  return HeadDownload(model_->backend(layer), state.memory[0], head, false).wait();
 }
 
 const Run::Around& Run::around(std::int64_t layer, std::int64_t token) {
   if (token + 1 < first_) return parent_->around(layer, token);
   if (around_.layer == layer && around_.token == token) return around_;
   around_ = {};
-  const auto copy_of = [this](const MixerState& state) {
+  Backend& backend = model_->backend(layer);
+  const auto copy_of = [&](const MixerState& state) {
     const Tensor memory = state.memory[0];
-    Buffer copy = model_->backend().allocate(static_cast<std::size_t>(memory.shape.size()) * sizeof(float));
-    model_->backend().copy(Tensor(copy.get(), DType::f32, memory.shape), memory);
+    Buffer copy = backend.allocate(static_cast<std::size_t>(memory.shape.size()) * sizeof(float));
+    backend.copy(Tensor(copy.get(), DType::f32, memory.shape), memory);
     return copy;
   };
   MixerState state = replayed(layer, token);
@@ -410,7 +420,6 @@ const Run::Around& Run::around(std::int64_t layer, std::int64_t token) {
   found.after = copy_of(keyframe);
   if (token == 0) return around_ = std::move(found);
   const Tensor before(found.before.get(), DType::f32, state.memory[0].shape), change = state.memory[0];
-  Backend& backend = model_->backend();
   backend.add(change, change, before, -1);
   backend.add(before, keyframe.memory[0], change, -1);
   return around_ = std::move(found);
@@ -420,8 +429,8 @@ std::pair<LayerState, LayerState> Run::states_around(std::int64_t layer, std::in
   if (model_->layout(layer).memory.empty()) return {};
   const Shape& shape = model_->layout(layer).memory[0].shape;
   const Around& found = around(layer, token);
-  StateDownload before(model_->backend(), ConstTensor(found.before.get(), DType::f32, shape));
-  StateDownload after(model_->backend(), ConstTensor(found.after.get(), DType::f32, shape));
+  StateDownload before(model_->backend(layer), ConstTensor(found.before.get(), DType::f32, shape));
+  StateDownload after(model_->backend(layer), ConstTensor(found.after.get(), DType::f32, shape));
   return {before.wait(), after.wait()};
 }
 
@@ -429,8 +438,8 @@ std::pair<HeadState, HeadState> Run::head_states_around(std::int64_t layer, std:
   if (model_->layout(layer).memory.empty()) return {};
   const Shape& shape = model_->layout(layer).memory[0].shape;
   const Around& found = around(layer, token);
-  HeadDownload before(model_->backend(), ConstTensor(found.before.get(), DType::f32, shape), head, true);
-  HeadDownload after(model_->backend(), ConstTensor(found.after.get(), DType::f32, shape), head, true);
+  HeadDownload before(model_->backend(layer), ConstTensor(found.before.get(), DType::f32, shape), head, true);
+  HeadDownload after(model_->backend(layer), ConstTensor(found.after.get(), DType::f32, shape), head, true);
   return {before.wait(), after.wait()};
 }
 

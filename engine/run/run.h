@@ -169,6 +169,7 @@ class Run {
   BlockInputs inputs_;                         // of each block, and what left the last one; row 0 is token first_
   std::vector<std::optional<Routes>> routes_;  // [layers]; none without routing
   std::vector<std::int64_t> frame_offsets_;    // [layers + 1]: where MixerState::everything of a layer begins in a keyframe
+  std::vector<Piece::Part> frame_parts_;       // of a keyframe
   std::map<std::int64_t, Piece> keyframes_;    // by tokens read
   bool device_was_full_ = false;
   Around around_;  // last asked for

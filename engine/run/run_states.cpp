@@ -55,8 +55,8 @@ void Run::step(std::int64_t layer, MixerState& state, std::int64_t token) {
 
 MixerState Run::mixer_state(std::int64_t layer, std::int64_t tokens) {
   if (tokens < first_) return parent_->mixer_state(layer, tokens);
-  MixerState state = make_state(model_->layout(layer), model_->backend());
-  if (state.everything) model_->backend().copy(state.everything, replayed(layer, tokens).everything);
+  MixerState state = make_state(model_->layout(layer), model_->backend(layer));
+  if (state.everything) model_->backend(layer).copy(state.everything, replayed(layer, tokens).everything);
   state.kv = keys_and_values(former_kv_, state_.layers[static_cast<std::size_t>(layer)], layer, tokens, model_->plan().memory_token_count);
   return state;
 }

@@ -44,6 +44,20 @@ TEST_CASE("model map: sizes and tensors come with the answer") {
   CHECK(view->describe().find("chosen: layer 0  sse, decayed outer product, 2 heads of 16 × 16") != std::string::npos);
 }
 
+TEST_CASE("model map: of several devices each layer says where it lives, and the title why") {
+  const Sample sample({.tokens = 5});
+  Snapshot snapshot = sample.at(2);
+  RunInfo run = *snapshot.run;
+  run.model.placement = {"cuda:0: layer 0", "cpu: layer 1; the other devices have no room for them"};
+  run.model.layers[0].device = "cuda:0";
+  run.model.layers[1].device = "cpu";
+  snapshot.run = std::make_shared<const RunInfo>(run);
+  const ModelMapData data = build_model_map(snapshot, {});
+  CHECK(data.boxes[1].name == "0  sse · cuda:0");
+  CHECK(data.boxes[2].name.ends_with(" · cpu"));
+  CHECK(data.device == "cuda:0: layer 0; cpu: layer 1; the other devices have no room for them");
+}
+
 TEST_CASE("counts and bytes are in thousands") {
   CHECK(count_text(987) == "987");
   CHECK(count_text(1234567) == "1.23 M");

@@ -67,7 +67,7 @@ TEST_CASE("device: a program without its CUDA module says so in a line, in every
   const std::string checkpoint = kAssets + "checkpoints/niah-gla.h5";
   for (const std::string& command :
        {"run " + kReading, "eval " + checkpoint + " --task niah --samples 1 --length 64", std::string("bench")}) {
-    for (const char* device : {"cuda", "cuda:7"}) {
+    for (const char* device : {"cuda", "cuda:7", "cpu,cuda:1"}) {
       const Outcome outcome = program.run(command + " --device " + device);
       INFO(command << ": " << outcome.said);
       CHECK(outcome.status == 1);
@@ -158,6 +158,7 @@ TEST_CASE("device: wrong use is status 2") {
     CHECK(outcome.said.starts_with("--device: "));
     CHECK(outcome.said.find("give cpu, cuda, cuda:1 or auto") != std::string::npos);
   }
+  CHECK(program.run("run " + kReading + " --device cuda:0,cuda").said.starts_with("--device: the device \"cuda\" is named twice"));
   CHECK(program.run("run " + kReading + " --device auto --precision float8").status == 2);
   CHECK(program.run("--device cuda run " + kReading).said.starts_with("--device: belongs after the command"));
 }

@@ -1,0 +1,190 @@
+#include "engine/model/placement.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "engine/error.h"
+#include "engine/model/model.h"
+
+namespace statescope {
+namespace {
+
+/// Adds up what is asked for instead of giving it.
+class CountedWeights final : public Weights {
+ public:
+  CountedWeights(const std::vector<StoredTensor>& tensors, std::size_t layers) : parts(layers + 1) {
+    for (const StoredTensor& tensor : tensors) tensors_.emplace(tensor.name, &tensor);
+  }
+
+  std::vector<PartBytes> parts;
+
+  bool has(const std::string& name) const override { return tensors_.contains(name); }
+  void enter(std::int64_t layer) override { part_ = layer < 0 ? parts.size() - 1 : static_cast<std::size_t>(layer); }
+  std::int64_t extent(const std::string& name, std::size_t axis, std::int64_t fallback) const override {
+    const auto found = tensors_.find(name);
+    return found == tensors_.end() || axis >= found->second->shape.size() ? fallback : found->second->shape[axis];
+  }
+  ConstTensor matrix(const std::string& name, std::vector<std::int64_t> shape) override {
+    const auto found = tensors_.find(name);
+    const DType type = found == tensors_.end() ? DType::f32 : found->second->dtype;
+    const Shape extents = folded(shape);
+    const auto numbers = static_cast<std::size_t>(extents.size());
+    add(numbers * size_of(type == DType::f8 ? DType::f32 : type), numbers * size_of(type));
+    return {&kNowhere, type, extents};
+  }
+  ConstTensor matrix_in_order(const std::string& name, std::vector<std::int64_t> shape, std::span<const std::int64_t>) override {
+    return matrix(name, std::move(shape));
+  }
+  ConstTensor floats(const std::string&, std::vector<std::int64_t> shape) override { return widened(folded(shape), DType::f32); }
+  std::vector<float> host(const std::string& name, std::vector<std::int64_t> shape) override {
+    std::vector<float> values(static_cast<std::size_t>(folded(shape).size()));
+    const auto found = tensors_.find(name);
+    if (found != tensors_.end() && found->second->size() == std::ssize(values)) widen(values.data(), *found->second);
+    return values;
+  }
+  ConstTensor constant(const std::vector<float>& values) override { return widened({std::ssize(values)}, DType::f32); }
+  ConstTensor indices(const std::vector<std::int32_t>& values) override { return widened({std::ssize(values)}, DType::i32); }
+
+ private:
+  static constexpr std::byte kNowhere{};
+  void add(std::size_t own, std::size_t host) {
+    parts[part_].own += own;
+    parts[part_].host += host;
+  }
+  ConstTensor widened(const Shape& extents, DType type) {
+    add(static_cast<std::size_t>(extents.size()) * size_of(type), static_cast<std::size_t>(extents.size()) * size_of(type));
+    return {&kNowhere, type, extents};
+  }
+
+  std::map<std::string, const StoredTensor*> tensors_;
+  std::size_t part_ = parts.size() - 1;
+};
+
+std::string gigabytes(std::size_t bytes) {
+  constexpr double gigabyte = 1e9, megabyte = 1e6;
+  const auto count = static_cast<double>(bytes);
+  return count < gigabyte / 10 ? fmt::format("{:.1f} MB", count / megabyte) : fmt::format("{:.1f} GB", count / gigabyte);
+}
+
+std::size_t bytes_on(const PartBytes& part, const DeviceRoom& room) { return room.own_memory ? part.own : part.host; }
+
+/// Fills each device up to the share of its room, in order, but the host with so many layers exactly. None where some are left over.
+std::optional<std::vector<std::size_t>> filled(std::span<const PartBytes> parts, std::span<const DeviceRoom> rooms, double share,
+                                               std::size_t on_host) {
+  const std::size_t layers = parts.size() - 1;
+  std::vector<std::size_t> of_layer;
+  for (std::size_t device = 0; device < rooms.size(); ++device) {
+    const DeviceRoom& room = rooms[device];
+    std::size_t taken = device == Devices::home ? bytes_on(parts.back(), room) : 0, count = 0;
+    const double most = (room.own_memory ? share : 1.0) * static_cast<double>(room.bytes);
+    if (static_cast<double>(taken) > most) return std::nullopt;
+    while (of_layer.size() < layers && (room.own_memory || count < on_host)) {
+      taken += bytes_on(parts[of_layer.size()], room);
+      if (static_cast<double>(taken) > most) break;
+      of_layer.push_back(device);
+      ++count;
+    }
+    if (!room.own_memory && count < on_host) return std::nullopt;
+  }
+  return of_layer.size() == layers ? std::optional(of_layer) : std::nullopt;
+}
+
+std::string layers_text(std::size_t first, std::size_t count) {
+  if (count == 0) return "no layer";
+  return count == 1 ? fmt::format("layer {}", first) : fmt::format("layers {} to {}", first, first + count - 1);
+}
+
+std::vector<std::string> reasons_of(std::span<const PartBytes> parts, std::span<const DeviceRoom> rooms,
+                                    std::span<const std::size_t> of_layer) {
+  std::vector<std::string> reasons;
+  std::size_t first = 0;
+  for (std::size_t device = 0; device < rooms.size(); ++device) {
+    const DeviceRoom& room = rooms[device];
+    const auto count = static_cast<std::size_t>(std::ranges::count(of_layer, device));
+    std::size_t bytes = device == Devices::home ? bytes_on(parts.back(), room) : 0;
+    for (std::size_t i = first; i < first + count; ++i) bytes += bytes_on(parts[i], room);
+    const char* const more = device == Devices::home ? ", embeddings and head" : "";
+    const char* const why = room.own_memory ? "each device fills the same share of its room"
+                            : count > 0     ? "the other devices have no room for them"
+                                            : "the other devices have room for all layers";
+    reasons.push_back(fmt::format("{}: {}{}, {} of the {} that it has room for; {}", room.name, layers_text(first, count), more,
+                                  gigabytes(bytes), gigabytes(room.bytes), why));
+    first += count;
+  }
+  return reasons;
+}
+
+}  // namespace
+
+std::vector<PartBytes> part_bytes(const Plan& plan, const std::vector<StoredTensor>& tensors) {
+  CountedWeights weights(tensors, plan.layers.size());
+  const Stack counted(plan, weights);  // only asks
+  const auto add = [](PartBytes& part, std::int64_t numbers) {
+    part.own += static_cast<std::size_t>(numbers) * sizeof(float);
+    part.host += static_cast<std::size_t>(numbers) * sizeof(float);
+  };
+  for (std::size_t i = 0; i < plan.layers.size(); ++i) {
+    const MixerLayout& layout = counted.blocks[i].layout;
+    std::int64_t state = 0;
+    for (const MixerLayout::Memory& memory : layout.memory) state += memory.shape.size();
+    for (const Shape& cache : layout.conv_caches) state += cache.size();
+    const std::int64_t of_token = layout.kv_heads * (layout.key_dim + layout.value_dim) + layout.index_dim + plan.hidden;
+    add(weights.parts[i], 2 * state + kPlacedTokens * of_token);
+  }
+  add(weights.parts.back(), kPlacedTokens * plan.hidden);
+  return weights.parts;
+}
+
+Placement place_layers(std::span<const PartBytes> parts, std::span<const DeviceRoom> rooms) {
+  const std::size_t layers = parts.size() - 1;
+  const bool with_host = !std::ranges::all_of(rooms, &DeviceRoom::own_memory);
+  for (std::size_t on_host = 0; on_host <= (with_host ? layers : 0); ++on_host) {
+    std::optional<std::vector<std::size_t>> placed = filled(parts, rooms, 1, on_host);
+    if (!placed) continue;
+    double least = 0, most = 1;
+    constexpr int halvings = 30;
+    for (int i = 0; i < halvings; ++i) {
+      const double share = (least + most) / 2;
+      std::optional<std::vector<std::size_t>> smaller = filled(parts, rooms, share, on_host);
+      (smaller ? most : least) = share;
+      if (smaller) placed = std::move(smaller);
+    }
+    return {*placed, reasons_of(parts, rooms, *placed)};
+  }
+  const std::size_t all =
+      std::accumulate(parts.begin(), parts.end(), std::size_t{0}, [](std::size_t sum, const PartBytes& part) { return sum + part.own; });
+  std::vector<std::string> have;
+  for (const DeviceRoom& room : rooms) have.push_back(fmt::format("{} has room for {}", room.name, gigabytes(room.bytes)));
+  throw Error(fmt::format("no room: layers, embeddings and head take {} with what {} tokens leave behind, and {}", gigabytes(all),
+                          kPlacedTokens, fmt::join(have, ", ")));
+}
+
+Placement place_layers(const Plan& plan, const std::vector<StoredTensor>& tensors, Devices& devices) {
+  std::vector<DeviceRoom> rooms;
+  for (const Devices::Device& device : devices.all()) {
+    const std::size_t free = device.backend->free_bytes();
+    rooms.push_back({device.name, free - free / 8, device.backend->has_own_memory()});
+  }
+  return place_layers(part_bytes(plan, tensors), rooms);
+}
+
+Placement place_layers(const Plan& plan, std::span<const std::int64_t> layers_of_devices, Devices& devices) {
+  Placement placement;
+  for (std::size_t device = 0; device < layers_of_devices.size(); ++device) {
+    const auto count = static_cast<std::size_t>(layers_of_devices[device]);
+    const std::string name = device < devices.all().size() ? devices.all()[device].name : "a device that is not there";
+    placement.reasons.push_back(fmt::format("{}: {}, as was said", name, layers_text(placement.of_layer.size(), count)));
+    placement.of_layer.insert(placement.of_layer.end(), count, device);
+  }
+  if (layers_of_devices.size() > devices.all().size() || placement.of_layer.size() != plan.layers.size())
+    throw Error(fmt::format("{} layers cannot be placed as {} on {} devices", plan.layers.size(), fmt::join(layers_of_devices, ", "),
+                            devices.all().size()));
+  return placement;
+}
+
+}  // namespace statescope

@@ -1,0 +1,48 @@
+// Which device each layer of a model lives on, where it may use several.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/model/family.h"
+#include "kernels/devices.h"
+
+namespace statescope {
+
+struct Placement {
+  std::vector<std::size_t> of_layer;  // the number of its device; layers of one device follow one another. Empty: there is one device
+  std::vector<std::string> reasons;   // a sentence for each device: what lives there, and why
+};
+
+/// What a part of a model takes, in bytes: weights, two copies of its states (one is a keyframe), and what is cached and recorded of
+/// kPlacedTokens tokens.
+struct PartBytes {
+  std::size_t own = 0;   // on a device with memory of its own, where float8 is widened
+  std::size_t host = 0;  // in the host's memory
+};
+constexpr std::int64_t kPlacedTokens = 8192;
+
+/// Where parts could go.
+struct DeviceRoom {
+  std::string name;
+  std::size_t bytes = 0;  // that parts may take
+  bool own_memory = true;
+};
+
+/// What every layer takes, and behind them what belongs to none: embeddings, the last norm, the head.
+std::vector<PartBytes> part_bytes(const Plan& plan, const std::vector<StoredTensor>& tensors);
+
+/// In the order of the devices, each of which fills the same share of its room; what has no room on those with memory of their own is left
+/// to the host. The last of `parts` is the first device's. Throws Error where there is no room.
+Placement place_layers(std::span<const PartBytes> parts, std::span<const DeviceRoom> rooms);
+
+/// The same of a checkpoint on devices; seven eighths of what is free there are room, the rest is scratch memory.
+Placement place_layers(const Plan& plan, const std::vector<StoredTensor>& tensors, Devices& devices);
+
+/// So many layers on each device, as somebody said. Throws Error where they are not all layers.
+Placement place_layers(const Plan& plan, std::span<const std::int64_t> layers_of_devices, Devices& devices);
+
+}  // namespace statescope
