@@ -2,6 +2,7 @@
 
 #include "views/attention.h"
 #include "views/branches.h"
+#include "views/choices.h"
 #include "views/decay.h"
 #include "views/delta_rule.h"
 #include "views/difference.h"
@@ -118,6 +119,17 @@ std::span<const ViewRow> view_catalogue() {
                          "token reads; gold: needle; the pale bar left of them: all earlier tokens. Map: row t reads column s, blue "
                          "negative, orange positive. Softmax layers: their weights."),
        make_attention, ShownPlace::head},
+      {"choices", QT_TRANSLATE_NOOP("Views", "Choices"), QT_TRANSLATE_NOOP("Views", "Which tokens does each token choose to look at?"),
+       QT_TRANSLATE_NOOP(
+           "Views",
+           "Some softmax layers do not read all earlier tokens but choose. A column is a token; bright: the blocks, or tokens, that it "
+           "chose. MoBA (eq. 5, 6): the blocks with the largest q_t · mean(k), and its own. NSA (eq. 9 to 12): the blocks whose means get "
+           "the largest "
+           "weights p_t, beside the first one, its own and the one before. DeepSeek-V3.2 (eq. 1, 2): the tokens of the largest I_{t,s} = "
+           "Σ_j w_{t,j} "
+           "ReLU(q_{t,j} · k_s). What is not chosen is not read, whatever it says. How SSE chooses partitions is in the view Partition "
+           "routing."),
+       make_choices, ShownPlace::head},
       {"needle", QT_TRANSLATE_NOOP("Views", "Needle"), QT_TRANSLATE_NOOP("Views", "What became of the needle?"),
        QT_TRANSLATE_NOOP(
            "Views",

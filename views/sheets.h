@@ -18,6 +18,7 @@ Axis axis_of_heads(std::int64_t heads, std::int64_t chosen);
 
 struct AttentionData;
 struct BranchesData;
+struct ChoicesData;
 struct CrossSimilarityData;
 struct DecayData;
 struct DeltaRuleData;
@@ -42,6 +43,9 @@ struct AttentionSheets {
 };
 struct BranchesSheets {
   static constexpr int tokens = 0, layers = 1;
+};
+struct ChoicesSheets {
+  static constexpr int map = 0, chosen = 1;
 };
 struct DecaySheets {
   static constexpr int cells = 0, curve = 1, ranks = 2;  // cells and curve: Δ and α, or α and Δ
@@ -82,6 +86,7 @@ struct WritesSheets {
 
 std::vector<Sheet> sheets(const AttentionData& data);
 std::vector<Sheet> sheets(const BranchesData& data);
+std::vector<Sheet> sheets(const ChoicesData& data);
 std::vector<Sheet> sheets(const CrossSimilarityData& data);
 std::vector<Sheet> sheets(const DecayData& data);
 std::vector<Sheet> sheets(const DeltaRuleData& data);

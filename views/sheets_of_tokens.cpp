@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "views/choices.h"
 #include "views/parts.h"
 #include "views/predictions.h"
 #include "views/predictions_beside.h"
@@ -148,6 +149,44 @@ std::vector<Sheet> sheets(const PredictionsBesideData& data) {
   tokens.add(Views::tr("p of the token that follows, {}", data.letter), "", Views::tr(kNext), {0}, data.other);
   tokens.add(data.own_letter + " − " + data.letter, "", Views::tr(kNext), {0}, data.difference);
   return {bars, tokens};
+}
+
+std::vector<Sheet> sheets(const ChoicesData& data) {
+  if (data.message) return {};
+  const std::string equation = data.score.empty() ? Views::tr("the largest q_t · mean(k) (MoBA eq. 5, 6)")
+                               : data.size == 1   ? Views::tr("I_{t,s} = Σ_j w_{t,j} ReLU(q_{t,j} · k_s) (DeepSeek-V3.2 eq. 1)")
+                                                  : Views::tr("p_t, weight of the block's mean (NSA eq. 9)");
+  const std::string what = data.each == 1 ? Views::tr("token to look at") : Views::tr("block to look at");
+  Axis looked = {.name = what, .count = data.places(), .label = [&data](std::int64_t place) {
+                   return words_of(data, place * data.each, (place + 1) * data.each);
+                 }};
+  looked.here = data.tokens.cursor < 0 ? -1 : data.tokens.cursor / data.each;
+  looked.move = [&data](std::int64_t place) { return CursorMove{.reference = place * data.each}; };
+  Sheet map{.axes = {looked, axis_of_tokens(data.tokens)}, .place = data.place, .accuracy = Choices::accuracy, .rows = -1};
+  map.add(Views::tr("looked at"), "", equation, {0, 1}, data.cells.values());
+  map.add(Views::tr("score"), "", equation, {0, 1}, data.score);
+  for (Column& column : map.columns) column.none = Views::tr("not chosen");
+  map.remark = [&data](const Hit& hit) -> std::string {
+    const bool later = hit.names(1) && hit.at[0] * data.each > data.tokens.tokens[static_cast<std::size_t>(hit.at[1])];
+    return later ? Views::tr("a token cannot read what comes after it") : "";
+  };
+  Axis chosen = {.name = Views::tr("looked at by the token"),
+                 .count = std::ssize(data.chosen),
+                 .here = data.chosen.empty() ? -1 : 0,
+                 .label = [&data](std::int64_t i) {
+                   const ChoicesData::Chosen& each = data.chosen[static_cast<std::size_t>(i)];
+                   return words_of(data, each.from, each.to);
+                 }};
+  chosen.move = [&data](std::int64_t i) { return CursorMove{.token = data.chosen[static_cast<std::size_t>(i)].from}; };
+  Sheet of_token{.axes = {chosen}, .place = data.place, .accuracy = Choices::accuracy};
+  of_token.add({.name = Views::tr("first token"), .equation = equation, .along = {0}, .number = [&data](std::int64_t i) {
+                  return static_cast<float>(data.chosen[static_cast<std::size_t>(i)].from);
+                }});
+  if (!data.score.empty())
+    of_token.add({.name = Views::tr("score of it"), .equation = equation, .along = {0}, .number = [&data](std::int64_t i) {
+                    return data.chosen[static_cast<std::size_t>(i)].score;
+                  }});
+  return {map, of_token};
 }
 
 }  // namespace statescope

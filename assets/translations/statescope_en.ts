@@ -3757,6 +3757,130 @@
         <source>computes</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Choices</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Which tokens does each token choose to look at?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Some softmax layers do not read all earlier tokens but choose. A column is a token; bright: the blocks, or tokens, that it chose. MoBA (eq. 5, 6): the blocks with the largest q_t · mean(k), and its own. NSA (eq. 9 to 12): the blocks whose means get the largest weights p_t, beside the first one, its own and the one before. DeepSeek-V3.2 (eq. 1, 2): the tokens of the largest I_{t,s} = Σ_j w_{t,j} ReLU(q_{t,j} · k_s). What is not chosen is not read, whatever it says. How SSE chooses partitions is in the view Partition routing.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer {} ({}) reads a memory, not tokens</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Softmax layers that choose are those of MoBA, NSA and DeepSeek-V3.2.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer {} ({}) attends to tokens without choosing them</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} looks at {} of {} tokens</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} looks at {} of {} blocks</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}, the needle among them</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}, the needle not among them</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>its own</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>chosen</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>and {} more</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>bright: looked at, down: tokens</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>bright: looked at, down: blocks by their first token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>gold: needle</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} tokens in one</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>tokens {} to {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What is chosen in {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>layer {}, all heads</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the largest q_t · mean(k) (MoBA eq. 5, 6)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>I_{t,s} = Σ_j w_{t,j} ReLU(q_{t,j} · k_s) (DeepSeek-V3.2 eq. 1)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>p_t, weight of the block&apos;s mean (NSA eq. 9)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>token to look at</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>block to look at</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>looked at</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>score</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>not chosen</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>looked at by the token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>first token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>score of it</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::BreakpointPage</name>

@@ -14,6 +14,7 @@
 #include "engine/findings/attention.h"
 #include "engine/findings/branch_predictions.h"
 #include "engine/findings/branch_states.h"
+#include "engine/findings/choices.h"
 #include "engine/findings/cross_similarity.h"
 #include "engine/findings/decay.h"
 #include "engine/findings/delta_rule.h"
@@ -45,7 +46,7 @@ using Question =
                  SharpenedGatesQuestion, DeltaRuleQuestion, UpdateQuestion, StateQuestion, LayerStateQuestion, HistoryQuestion,
                  SimilarityQuestion, CrossSimilarityQuestion, TokenSimilarityQuestion, SpectraQuestion, RankSeriesQuestion,
                  AttentionQuestion, NeedleQuestion, BranchPredictionsQuestion, BranchStatesQuestion, RowAgesQuestion, WriteSpreadQuestion,
-                 RememberedQuestion, ObservablesQuestion, NeedleGridQuestion>;
+                 RememberedQuestion, ChoicesQuestion, ObservablesQuestion, NeedleGridQuestion>;
 
 /// What came of a question so far.
 struct Finding {

@@ -6,6 +6,7 @@
 #include "tests/catch.h"
 #include "tests/views/sample_answers.h"
 #include "tests/views/samples.h"
+#include "views/parts.h"
 
 namespace statescope::predictions_test {
 namespace {

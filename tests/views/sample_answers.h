@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "engine/findings/findings.h"
 #include "engine/snapshot.h"
@@ -313,6 +314,20 @@ inline Remembered sample_answer(const RememberedQuestion& question, const Snapsh
     all.entered.push_back(2 * sample_noise(s + question.channel) - 1);
     const auto ago = static_cast<float>(question.token - s);
     all.remembered.push_back(ago < 0 ? std::nanf("") : all.entered.back() * std::exp(-0.1F * ago));
+  }
+  return all;
+}
+
+/// Three blocks of 8 tokens: the first one, one that moves, the token's own.
+inline Choices sample_answer(const ChoicesQuestion& question, const Snapshot&) {
+  Choices all{.heads = 2, .head = std::min<std::int64_t>(question.head, 1), .size = 8, .begin = {0}, .chosen = {}, .score = {}};
+  for (std::int64_t t = question.from; t < question.to; ++t) {
+    const auto own = static_cast<std::int32_t>(t / 8), far = static_cast<std::int32_t>(t * 7 % (own + 1));
+    for (const std::int32_t block : std::set<std::int32_t>{0, far, own}) {
+      all.chosen.push_back(block);
+      all.score.push_back(sample_noise(t + 31 * block));
+    }
+    all.begin.push_back(std::ssize(all.chosen));
   }
   return all;
 }

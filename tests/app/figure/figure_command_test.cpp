@@ -150,6 +150,10 @@ TEST_CASE("figure: every view of a real run, compared with its stored picture", 
     arguments.panel.view = row.id;
     if (row.id == "delta_rule") arguments.checkpoints = {"niah-gated-deltanet.h5"};
     if (row.id == "head_gates") arguments.checkpoints = {"niah-sla-gla.h5"};
+    if (row.id == "choices") {
+      arguments.checkpoints = {"mqar-nsa.h5"};
+      arguments.prompt.file.clear();  // an example of what it was trained on
+    }
     if (row.id == "difference") arguments.checkpoints.push_back("niah-sse-gla-n4k2.h5");
     if (row.id == "needle_grid") arguments.panel.mode = "Quick";
     if (row.id == "branches") arguments.panel.interventions = {"zero partition 4 at 240"};

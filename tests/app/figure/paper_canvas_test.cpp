@@ -385,6 +385,12 @@ TEST_CASE("golden pictures: similarity, spectrum, implicit attention") {
                     {"attention_shares_dark", "attention", {620, 300}, dark, 1},
                     {"attention_2x", "attention", {1280, 720}, large, 0},
                 });
+  const Cursor of_attention{.token = 30, .layer = 1, .head = 1};
+  check_goldens(sample.attention_at(30), of_attention,
+                {
+                    {"choices_light", "choices", {820, 400}, light, 0},
+                    {"choices_dark", "choices", {620, 300}, dark, 0},
+                });
 }
 
 TEST_CASE("golden pictures: against another model", "[peers]") {

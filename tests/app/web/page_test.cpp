@@ -81,6 +81,10 @@ TEST_CASE("page: every view is drawn alike in both themes, and has what its regi
     FigurePanel panel = panel_of(std::string(row.id));
     if (row.id == "delta_rule") panel.checkpoints = {"niah-gated-deltanet.h5"};
     if (row.id == "head_gates") panel.checkpoints = {"niah-sla-gla.h5"};
+    if (row.id == "choices") {
+      panel.checkpoints = {"mqar-nsa.h5"};
+      panel.prompt = {};
+    }
     if (row.make()->compares()) panel.checkpoints.emplace_back("niah-sse-gla-n4k2.h5");
     Recorder recorder(runs, {.tokens = {.first = -2, .last = -1}});
     CHECK(recorder.record(panel).tokens == 2);
