@@ -69,27 +69,27 @@ const json* Config::find(std::string_view key) const {
 
 std::int64_t Config::integer(std::string_view key, std::optional<std::int64_t> fallback, std::int64_t low, std::int64_t high) const {
   const json* value = find(key);
-  if (!value && !fallback) missing(key);
+  if (!value && !fallback) missing(in_file(key));
   const std::string expected = fmt::format("an integer from {} to {}", low, high);
   if (!value && (*fallback < low || *fallback > high))
-    throw Error(fmt::format("config: \"{}\" is missing and its default {} is not {}", key, *fallback, expected));
+    throw Error(fmt::format("config: \"{}\" is missing and its default {} is not {}", in_file(key), *fallback, expected));
   if (!value) return *fallback;
   // 2.0 is an integer too: some writers know only floats.
-  if (!value->is_number() || value->get<double>() != std::floor(value->get<double>())) refuse(key, *value, expected);
+  if (!value->is_number() || value->get<double>() != std::floor(value->get<double>())) refuse(in_file(key), *value, expected);
   const double number = value->get<double>();
-  if (number < static_cast<double>(low) || number > static_cast<double>(high)) refuse(key, *value, expected);
+  if (number < static_cast<double>(low) || number > static_cast<double>(high)) refuse(in_file(key), *value, expected);
   return static_cast<std::int64_t>(number);
 }
 
 double Config::number(std::string_view key, std::optional<double> fallback, bool allow_infinity) const {
   const json* value = find(key);
-  if (!value && !fallback) missing(key);
-  return value ? as_number(key, *value, allow_infinity) : *fallback;
+  if (!value && !fallback) missing(in_file(key));
+  return value ? as_number(in_file(key), *value, allow_infinity) : *fallback;
 }
 
 double Config::from(double low, std::string_view key, double fallback, std::string_view expected) const {
   const double value = number(key, fallback);
-  if (!(value >= low && value <= std::numeric_limits<float>::max())) refuse(key, *find(key), expected);
+  if (!(value >= low && value <= std::numeric_limits<float>::max())) refuse(in_file(key), *find(key), expected);
   return value;
 }
 
@@ -101,43 +101,44 @@ double Config::not_negative(std::string_view key, double fallback) const { retur
 
 bool Config::boolean(std::string_view key, bool fallback) const {
   const json* value = find(key);
-  if (value && !value->is_boolean()) refuse(key, *value, "true or false");
+  if (value && !value->is_boolean()) refuse(in_file(key), *value, "true or false");
   return value ? value->get<bool>() : fallback;
 }
 
 std::string Config::text(std::string_view key, std::optional<std::string> fallback, std::initializer_list<std::string_view> allowed) const {
   const json* value = find(key);
-  if (!value && !fallback) missing(key);
-  if (value && !value->is_string()) refuse(key, *value, "a text");
+  if (!value && !fallback) missing(in_file(key));
+  if (value && !value->is_string()) refuse(in_file(key), *value, "a text");
   std::string text = value ? value->get<std::string>() : *fallback;
   if (allowed.size() > 0 && std::find(allowed.begin(), allowed.end(), text) == allowed.end()) {
-    throw Error(fmt::format("config: \"{}\" is {}, expected one of {}", key, shown(text), fmt::join(allowed, ", ")));
+    throw Error(fmt::format("config: \"{}\" is {}, expected one of {}", in_file(key), shown(text), fmt::join(allowed, ", ")));
   }
   return text;
 }
 
 std::vector<std::int64_t> Config::integers(std::string_view key) const {
-  return list_of<std::int64_t>(find(key), key, "a list of integers", [&](const json& item) {
-    if (!item.is_number_integer()) refuse(key, item, "an integer in the list");
+  return list_of<std::int64_t>(find(key), in_file(key), "a list of integers", [&](const json& item) {
+    if (!item.is_number_integer()) refuse(in_file(key), item, "an integer in the list");
     return item.get<std::int64_t>();
   });
 }
 
 std::vector<std::string> Config::texts(std::string_view key) const {
-  return list_of<std::string>(find(key), key, "a list of texts", [&](const json& item) {
-    if (!item.is_string()) refuse(key, item, "a text in the list");
+  return list_of<std::string>(find(key), in_file(key), "a list of texts", [&](const json& item) {
+    if (!item.is_string()) refuse(in_file(key), item, "a text in the list");
     return item.get<std::string>();
   });
 }
 
 std::vector<double> Config::numbers(std::string_view key) const {
-  return list_of<double>(find(key), key, "a list of numbers", [&](const json& item) { return as_number(key, item, true); });
+  return list_of<double>(find(key), in_file(key), "a list of numbers",
+                         [&](const json& item) { return as_number(in_file(key), item, true); });
 }
 
 Config Config::object(std::string_view key) const {
   const json* value = find(key);
   if (!value) return Config(json::object());
-  if (!value->is_object()) refuse(key, *value, "an object");
+  if (!value->is_object()) refuse(in_file(key), *value, "an object");
   return Config(*value);
 }
 
@@ -145,10 +146,21 @@ std::vector<Config> Config::objects(std::string_view key) const {
   const json* value = find(key);
   if (!value) return {};
   if (value->is_object()) return {Config(*value)};
-  return list_of<Config>(value, key, "an object or a list of objects", [&](const json& item) {
-    if (!item.is_object()) refuse(key, item, "an object in the list");
+  return list_of<Config>(value, in_file(key), "an object or a list of objects", [&](const json& item) {
+    if (!item.is_object()) refuse(in_file(key), item, "an object in the list");
     return Config(item);
   });
+}
+
+Config Config::said(std::string_view key, std::string_view in_file) const {
+  Config copy = *this;
+  if (key != in_file && !in_file.empty()) copy.in_file_.insert_or_assign(std::string(key), std::string(in_file));
+  return copy;
+}
+
+std::string Config::in_file(std::string_view key) const {
+  const auto known = in_file_.find(key);
+  return known == in_file_.end() ? std::string(key) : known->second;
 }
 
 std::vector<std::string> Config::keys() const {
@@ -160,7 +172,9 @@ std::vector<std::string> Config::keys() const {
 Config Config::with(std::string_view key, nlohmann::json value) const {
   json copy = *object_;
   copy[std::string(key)] = std::move(value);
-  return Config(std::move(copy));
+  Config changed(std::move(copy));
+  changed.in_file_ = in_file_;
+  return changed;
 }
 
 }  // namespace statescope

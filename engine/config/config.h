@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -46,6 +47,11 @@ class Config {
   /// The objects under `key`: none if absent, one for an object, all for a list. Throws Error.
   std::vector<Config> objects(std::string_view key) const;
 
+  /// A copy whose errors call `key` by the name that it has in the file.
+  Config said(std::string_view key, std::string_view in_file) const;
+  /// The name of `key` in the file.
+  std::string in_file(std::string_view key) const;
+
   std::vector<std::string> keys() const;
   /// A copy with `key` set to `value`.
   Config with(std::string_view key, nlohmann::json value) const;
@@ -55,7 +61,8 @@ class Config {
   const nlohmann::json* find(std::string_view key) const;
   /// A number from `low` on, finite in float32; `expected` says so.
   double from(double low, std::string_view key, double fallback, std::string_view expected) const;
-  std::shared_ptr<const nlohmann::json> object_;  // every layer of a model has its config; copies are cheap
+  std::shared_ptr<const nlohmann::json> object_;             // every layer of a model has its config; copies are cheap
+  std::map<std::string, std::string, std::less<>> in_file_;  // names in the file of keys that have another one here
 };
 
 }  // namespace statescope

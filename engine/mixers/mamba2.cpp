@@ -44,12 +44,12 @@ Mamba2Mixer::Mamba2Mixer(const MixerBuild& build) {
 void Mamba2Mixer::read_sizes(const Config& config, std::int64_t hidden) {
   d_in_ = config.has("inner_size") ? config.integer("inner_size") : hidden * config.integer("expand", 2);
   P_ = config.integer("head_dim", 64);
-  heads_ = divided(d_in_, "expand · hidden_size", P_, "head_dim");
+  heads_ = divided(d_in_, "expand · hidden_size", P_, config.in_file("head_dim"));
   if (const std::int64_t named = config.integer("num_heads", heads_); named != heads_)
     throw Error(fmt::format("config: \"num_heads\" is {}, but expand · hidden_size / head_dim {}", named, heads_));
   state_size_ = config.integer("state_size", 128);
   groups_ = config.integer("n_groups", 1);
-  divided(heads_, "heads", groups_, "n_groups");
+  divided(heads_, "heads", groups_, config.in_file("n_groups"));
 }
 
 void Mamba2Mixer::read_limit(const Config& config) {

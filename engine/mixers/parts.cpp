@@ -60,7 +60,7 @@ Tensor Linear::exact(Context& ctx, ConstTensor x) const {
 }
 
 ToldSize::ToldSize(const Config& config, std::string_view key_, std::int64_t fallback)
-    : value(config.integer(key_, fallback)), key(config.has(key_) ? key_ : std::string_view()) {}
+    : value(config.integer(key_, fallback)), key(config.has(key_) ? config.in_file(key_) : std::string()) {}
 
 std::int64_t ToldSize::of(const WeightScope& weights, std::string_view tensor, std::size_t axis) const {
   const std::int64_t told = weights.extent(tensor, axis, value);

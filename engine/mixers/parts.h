@@ -49,11 +49,10 @@ struct Linear {
 
 /// A size that a tensor's shape tells; where the config says it as well, both must agree.
 struct ToldSize {
-  std::int64_t value;    // of a model that is only described
-  std::string_view key;  // of the config that says it; empty: it does not
+  std::int64_t value;  // of a model that is only described
+  std::string key;     // of the config that says it, by its name in the file; empty: it does not
 
   ToldSize(std::int64_t value_) : value(value_) {}
-  /// `key_` outlives this.
   ToldSize(const Config& config, std::string_view key_, std::int64_t fallback);
   /// Throws Error where the tensor has nothing on that axis, or other than the config says.
   std::int64_t of(const WeightScope& weights, std::string_view tensor, std::size_t axis) const;

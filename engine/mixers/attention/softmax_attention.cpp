@@ -15,8 +15,8 @@ AttentionHeads::AttentionHeads(const MixerBuild& build) {
   hidden_ = config.integer("hidden_size");
   heads_ = config.integer("num_heads", 32);
   kv_heads_ = config.integer("num_kv_heads", heads_);
-  divided(heads_, "num_heads", kv_heads_, "num_kv_heads");
-  head_dim_ = config.has("head_dim") ? config.integer("head_dim") : divided(hidden_, "hidden_size", heads_, "num_heads");
+  divided(heads_, config.in_file("num_heads"), kv_heads_, config.in_file("num_kv_heads"));
+  head_dim_ = config.has("head_dim") ? config.integer("head_dim") : divided(hidden_, "hidden_size", heads_, config.in_file("num_heads"));
   const bool positions = config.boolean("positions", true);
   if (positions) require_pairs(head_dim_, "head_dim");
   const bool bias = config.boolean("qkv_bias", false);

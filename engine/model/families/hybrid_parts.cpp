@@ -57,12 +57,37 @@ Config mamba2_layer(const Config& config, const MambaKeys& keys) {
                        {"norm_eps", config.not_negative(keys.eps, 1e-5)}};
   if (config.has(keys.conv)) layer["conv_kernel"] = config.integer(keys.conv);
   if (config.has("time_step_limit")) layer["dt_limit"] = config.raw()["time_step_limit"];
-  return Config(std::move(layer));
+  return Config(std::move(layer))
+      .said("conv_kernel", keys.conv)
+      .said("num_heads", keys.heads)
+      .said("head_dim", keys.head_dim)
+      .said("state_size", keys.state)
+      .said("n_groups", keys.groups);
 }
 
 std::int64_t time_step_rank(const Config& config, std::string_view key, std::int64_t hidden) {
   if (!config.has(key) || config.raw()[std::string(key)] == "auto") return (hidden + 15) / 16;
   return config.integer(key);
+}
+
+nlohmann::json mamba_sizes(const Config& config, std::int64_t hidden) {
+  nlohmann::json layer{{"hidden_size", hidden},
+                       {"expand", config.number("mamba_expand", 2)},
+                       {"state_size", config.integer("mamba_d_state", 16)},
+                       {"time_step_rank", time_step_rank(config, "mamba_dt_rank", hidden)},
+                       {"use_bias", config.boolean("mamba_proj_bias", false)},
+                       {"use_conv_bias", config.boolean("mamba_conv_bias", true)}};
+  if (config.has("mamba_d_conv")) layer["conv_kernel"] = config.integer("mamba_d_conv");
+  return layer;
+}
+
+Config with_mamba_keys(nlohmann::json layer) {
+  return Config(std::move(layer))
+      .said("expand", "mamba_expand")
+      .said("num_heads", "n_mamba_heads")
+      .said("state_size", "mamba_d_state")
+      .said("time_step_rank", "mamba_dt_rank")
+      .said("conv_kernel", "mamba_d_conv");
 }
 
 Config softmax_layer(const Config& config) {
@@ -79,14 +104,14 @@ Config softmax_layer(const Config& config) {
                           "original_max_position_embeddings"}) {
     if (config.has(key)) layer[key] = config.raw()[key];
   }
-  return Config(std::move(layer));
+  return Config(std::move(layer)).said("num_heads", "num_attention_heads").said("num_kv_heads", "num_key_value_heads");
 }
 
 Config without_positions(const Config& layer) {
   nlohmann::json bare = layer.raw();
   for (const char* key : {"rope_theta", "rope_scaling", "rope_parameters", "partial_rotary_factor"}) bare.erase(key);
   bare["positions"] = false;
-  return Config(std::move(bare));
+  return Config(std::move(bare)).said("num_heads", layer.in_file("num_heads")).said("num_kv_heads", layer.in_file("num_kv_heads"));
 }
 
 Plan hybrid_plan(const Config& config, const std::string& family, const std::string& root, std::string_view norm, std::string_view eps,

@@ -21,6 +21,10 @@ std::int64_t swiglu_width(const Config& config, std::int64_t hidden, double defa
 
 /// The rank of Mamba-1's Δ: "auto" is ceil(D / 16).
 std::int64_t time_step_rank(const Config& config, std::string_view key, std::int64_t hidden);
+/// What hybrids of Mamba-1 have in common: sizes and switches under keys that begin with "mamba_".
+nlohmann::json mamba_sizes(const Config& config, std::int64_t hidden);
+/// Whose errors say those keys.
+Config with_mamba_keys(nlohmann::json layer);
 
 /// The config of a hybrid's softmax layers: grouped heads, biases by attention_bias, positions by the config's rope settings.
 Config softmax_layer(const Config& config);

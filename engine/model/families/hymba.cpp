@@ -13,16 +13,11 @@ namespace {
 
 Config mamba_of(const Config& config, std::int64_t hidden) {
   const bool normed = config.boolean("mamba_inner_layernorms", true);
-  return Config(nlohmann::json{{"hidden_size", hidden},
-                               {"expand", config.number("mamba_expand", 2)},
-                               {"state_size", config.integer("mamba_d_state", 16)},
-                               {"conv_kernel", config.integer("mamba_d_conv", 4)},
-                               {"time_step_rank", time_step_rank(config, "mamba_dt_rank", hidden)},
-                               {"hidden_act", config.text("hidden_act", "silu")},
-                               {"use_bias", config.boolean("mamba_proj_bias", false)},
-                               {"use_conv_bias", config.boolean("mamba_conv_bias", true)},
-                               {"inner_norms", normed ? "weighted" : "none"},
-                               {"inner_norm_eps", config.not_negative("rms_norm_eps", 1e-6)}});
+  nlohmann::json layer = mamba_sizes(config, hidden);
+  layer["hidden_act"] = config.text("hidden_act", "silu");
+  layer["inner_norms"] = normed ? "weighted" : "none";
+  layer["inner_norm_eps"] = config.not_negative("rms_norm_eps", 1e-6);
+  return with_mamba_keys(std::move(layer));
 }
 
 /// A width that other keys give already; −1 says nothing. Throws Error.

@@ -16,13 +16,15 @@ std::int64_t either(const Config& config, const Config& nested, std::string_view
 }
 
 Config kda_layer(const Config& config, const Config& linear) {
-  const nlohmann::json layer{{"hidden_size", config.integer("hidden_size")},
-                             {"num_heads", either(config, linear, "num_heads", "linear_num_heads", 32)},
-                             {"head_dim", either(config, linear, "head_dim", "linear_head_dim", 128)},
-                             {"conv_size", either(config, linear, "short_conv_kernel_size", "linear_conv_kernel_dim", 4)},
-                             {"gate_bias", false},
-                             {"norm_eps", config.not_negative("rms_norm_eps", 1e-5)}};
-  return Config(layer);
+  nlohmann::json layer{{"hidden_size", config.integer("hidden_size")},
+                       {"num_heads", either(config, linear, "num_heads", "linear_num_heads", 32)},
+                       {"head_dim", either(config, linear, "head_dim", "linear_head_dim", 128)},
+                       {"gate_bias", false},
+                       {"norm_eps", config.not_negative("rms_norm_eps", 1e-5)}};
+  const bool released = linear.has("short_conv_kernel_size");
+  if (released || config.has("linear_conv_kernel_dim"))
+    layer["conv_size"] = either(config, linear, "short_conv_kernel_size", "linear_conv_kernel_dim", 4);
+  return Config(std::move(layer)).said("conv_size", released ? "short_conv_kernel_size" : "linear_conv_kernel_dim");
 }
 
 Config latent_layer(const Config& config) {

@@ -39,15 +39,10 @@ struct Every {
 };
 
 Config mamba_of_jamba(const Config& config, std::int64_t hidden) {
-  return Config(nlohmann::json{{"hidden_size", hidden},
-                               {"expand", config.number("mamba_expand", 2)},
-                               {"state_size", config.integer("mamba_d_state", 16)},
-                               {"conv_kernel", config.integer("mamba_d_conv", 4)},
-                               {"time_step_rank", time_step_rank(config, "mamba_dt_rank", hidden)},
-                               {"use_bias", config.boolean("mamba_proj_bias", false)},
-                               {"use_conv_bias", config.boolean("mamba_conv_bias", true)},
-                               {"inner_norms", "weighted"},
-                               {"inner_norm_eps", config.not_negative("rms_norm_eps", 1e-6)}});
+  nlohmann::json layer = mamba_sizes(config, hidden);
+  layer["inner_norms"] = "weighted";
+  layer["inner_norm_eps"] = config.not_negative("rms_norm_eps", 1e-6);
+  return with_mamba_keys(std::move(layer));
 }
 
 ExpertsPlan experts_of_jamba(const Config& config, std::int64_t count, const MlpPlan& expert) {
@@ -68,7 +63,7 @@ Plan plan_mamba(const Config& config, const std::string& family) {
   const bool fla = config.has("norm_eps") || config.has("dt_rank");
   plan.tied = config.boolean("tie_word_embeddings", !fla);
   require_derived_width(config, plan.hidden);
-  Config layer = config.with("time_step_rank", time_step_rank(config, rank, plan.hidden));
+  Config layer = config.with("time_step_rank", time_step_rank(config, rank, plan.hidden)).said("time_step_rank", rank);
   if (family == "falcon_mamba")
     layer = layer.with("inner_norms", "plain").with("inner_norm_eps", config.not_negative("mixer_rms_eps", 1e-6));
   const std::int64_t layers = config.integer("num_hidden_layers", fla ? 48 : 32, 1, kMaxLayers);

@@ -22,7 +22,10 @@ Config delta_layer(const Config& config) {
                        {"allow_neg_eigval", config.boolean("linear_allow_neg_eigval", true)},
                        {"norm_eps", 1e-5}};  // fixed, whatever rms_norm_eps is
   if (config.has("linear_conv_kernel_dim")) layer["conv_size"] = config.integer("linear_conv_kernel_dim");
-  return Config(std::move(layer));
+  return Config(std::move(layer))
+      .said("conv_size", "linear_conv_kernel_dim")
+      .said("num_heads", "linear_num_key_heads")
+      .said("num_v_heads", "linear_num_value_heads");
 }
 
 /// A rope_theta of null: no positions; none at all: 10000.

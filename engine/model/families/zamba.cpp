@@ -27,14 +27,9 @@ constexpr MambaKeys kMamba2{.heads = "n_mamba_heads",
 Config mamba_of(const Config& config) {
   config.text("hidden_mamba_act", "silu", {"silu", "swish"});
   const std::int64_t hidden = config.integer("hidden_size");
-  return Config(nlohmann::json{{"hidden_size", hidden},
-                               {"expand", config.number("mamba_expand", 2)},
-                               {"num_heads", config.integer("n_mamba_heads", 2)},
-                               {"state_size", config.integer("mamba_d_state", 16)},
-                               {"conv_kernel", config.integer("mamba_d_conv", 4)},
-                               {"time_step_rank", time_step_rank(config, "mamba_dt_rank", hidden)},
-                               {"use_bias", config.boolean("mamba_proj_bias", false)},
-                               {"use_conv_bias", config.boolean("mamba_conv_bias", true)}});
+  nlohmann::json layer = mamba_sizes(config, hidden);
+  layer["num_heads"] = config.integer("n_mamba_heads", 2);
+  return with_mamba_keys(std::move(layer));
 }
 
 /// Δ is bounded below, in a prompt and behind it alike [A24].

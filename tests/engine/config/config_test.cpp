@@ -208,6 +208,10 @@ TEST_CASE("config: a size that a tensor's shape tells is refused where the confi
            {"gated_deltanet", "conv_size", 4, "model.layers.0.attn.q_conv1d.weight"},
            {"mom", "conv_size", 4, "model.layers.0.attn.q_conv1d.weight"},
            {"mamba2", "conv_kernel", 4, "backbone.layers.0.mixer.conv1d.weight"},
+           {"jamba", "mamba_d_conv", 4, "model.layers.0.mamba.conv1d.weight"},
+           {"zamba", "mamba_d_conv", 4, "model.layers.0.mamba.conv1d.weight"},
+           {"granitemoehybrid", "mamba_d_conv", 4, "model.layers.0.mamba.conv1d.weight"},
+           {"olmo_hybrid", "linear_conv_kernel_dim", 4, "model.layers.0.linear_attn.q_conv1d.weight"},
            {"qwen3_next", "linear_conv_kernel_dim", 4, "model.layers.0.linear_attn.conv1d.weight"},
            {"qwen3_5", "linear_conv_kernel_dim", 4, "model.layers.0.linear_attn.conv1d.weight"},
        }) {
