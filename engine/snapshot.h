@@ -14,8 +14,9 @@ class DeviceRows;  // kernels/device_rows.h: nothing that a view looks into
 
 /// One layer of the model as a picture needs it.
 struct LayerInfo {
-  std::string mixer;   // its name in the mixer table: "sse", "gla", "transformer", …
-  std::string memory;  // "decayed outer product", "gated delta rule", "selective scan", "softmax attention"
+  std::string mixer;       // its name in the mixer table: "sse", "gla", "transformer", …
+  std::string memory;      // "decayed outer product", "gated delta rule", "selective scan", "softmax attention"
+  std::string recurrence;  // how a token changes its state, with the source: "… (GLA eq. 3)"; empty where it keeps none
   std::string row_name = "key row", column_name = "value column";  // what a row and a column of its state are
   std::vector<std::string> slot_names;  // one per state slot: "shared", "1", … ; empty where the layer keeps no matrix state
   std::int64_t heads = 0;               // H of the state

@@ -214,6 +214,7 @@ DecayData build_decay(const Snapshot& snapshot, const Cursor& cursor, const Find
   data.token = std::clamp<std::int64_t>(cursor.token, 0, data.run - 1) - (cursor.progress < 1 ? 1 : 0);
   data.axis = decay->axis;
   data.channel_word = channel_word(decay->axis, layer);
+  data.recurrence = layer.recurrence;
   data.channels = decay->channels;
   data.chosen = chosen_channel(cursor, *decay);
   data.tokens = {snapshot.run, decay->token, data.token};

@@ -28,6 +28,7 @@ struct DecayData {
   std::int64_t token = 0;  // whose step is the last one shown; −1: none
   Decay::Axis axis = Decay::Axis::none;
   std::string channel_word;  // what a channel is: "key row", "head"
+  std::string recurrence;    // what α is of, with the source
   std::int64_t channels = 0, chosen = 0;
   TokenAxis tokens;                  // the slot's visits in the window
   std::int64_t until = 0;            // how many of them are not after `token`

@@ -258,6 +258,7 @@ DifferenceData build_difference(const Snapshot& snapshot, const Cursor& cursor, 
   data.range = round_range(most);
   data.tokens = {snapshot.run, token_range(window.from, window.to), shown_token(snapshot, cursor)};
   name_channels(data, *own, *layer_of(snapshot));
+  data.recurrence = layer_of(snapshot)->recurrence;
   const bool of_slot = mode == DifferenceMode::decay;
   data.title = title_of(data, of_slot ? memory_place(*layer_of(snapshot), snapshot.layer, clamped(cursor.slot, snapshot.state.slots),
                                                      clamped(cursor.head, snapshot.state.heads))

@@ -21,6 +21,7 @@ struct DifferenceData {
   TokenAxis tokens;                 // the window
   float range = 1;                  // colours span −range … range
   std::string quantity;             // "e", "α", "G^K", "G^Q"
+  std::string recurrence;           // what α is of, with the source
   bool of_rows = false;             // the channels are key rows of the state
 };
 

@@ -104,9 +104,9 @@ std::vector<Sheet> sheets(const DecayData& data) {
   if (cumulative) written.move = {};  // it would change the landscape of Δ: a click there chooses the channel alone
   Sheet left{.axes = {channels, written}, .place = data.place, .accuracy = Decay::accuracy, .rows = 1}, each = left;
   each.axes[1] = tokens;
-  left.add(Views::tr("Δ"), "", Views::tr("Δ_{t,s} = α_{s+1} · … · α_t (GLA eq. 3, SSE eq. 9)"), {0, 1}, data.left);
+  left.add(Views::tr("Δ"), "", Views::tr("Δ_{t,s} = α_{s+1} · … · α_t"), {0, 1}, data.left);
   left.remark = [&data](const Hit&) { return Views::tr("Δ of its write is left after token {}", data.token); };
-  each.add("α", "", Views::tr("S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3, SSE eq. 9)"), {0, 1}, data.alpha);
+  each.add("α", "", data.recurrence, {0, 1}, data.alpha);
   Sheet& cells = cumulative ? left : each;
   if (!cells.columns.empty()) cells.columns.front().as_colors = true;
   all[DecaySheets::cells] = cells;
@@ -121,7 +121,7 @@ std::vector<Sheet> sheets(const DeltaRuleData& data) {
   visits.here = data.visit;
   std::vector<Sheet> all(4, {.axes = {visits}, .place = data.place, .accuracy = DeltaRule::accuracy});
   Sheet& prediction = all[DeltaRuleSheets::prediction];
-  prediction.add("‖π‖", "", Views::tr("π = k S̄, S̄ = α S (Gated DeltaNet eq. 10)"), {0}, rule.prediction);
+  prediction.add("‖π‖", "", Views::tr("π = k S̄, S̄ = α S"), {0}, rule.prediction);
   prediction.add("‖v‖", "", Views::tr("the value that is put in"), {0}, rule.value);
   prediction.add("‖v − π‖", "", Views::tr("what the token corrects"), {0}, rule.error);
   all[DeltaRuleSheets::angle].add("cos(π, v)", "", Views::tr("⟨π, v⟩ / (‖π‖ ‖v‖)"), {0}, rule.cosine);
@@ -279,7 +279,7 @@ std::vector<Sheet> sheets(const AttentionData& data) {
 std::vector<Sheet> sheets(const DifferenceData& data) {
   if (data.message) return {};
   const std::string equation = data.mode == DifferenceMode::routing ? Views::tr(kRouting)
-                               : data.mode == DifferenceMode::decay ? Views::tr("S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3)")
+                               : data.mode == DifferenceMode::decay ? data.recurrence
                                                                     : Views::tr(kGates);
   Sheet sheet{.axes = {axis_of_names(Views::tr("channel"), data.names, 0), axis_of_tokens(data.tokens)}, .accuracy = kReplayed};
   sheet.most_rows = 64;
@@ -306,7 +306,7 @@ std::vector<Sheet> sheets(const BranchesData& data) {
   if (data.layers.empty()) return {tokens, layers};
   const auto of = [&data](std::int64_t i) -> const LayerChange& { return data.layers[static_cast<std::size_t>(i)]; };
   layers.axes[0].move = [of](std::int64_t i) { return CursorMove{.layer = of(i).layer}; };
-  const std::string norms = Views::tr("Frobenius norms over all slots and heads (GLA eq. 3, SSE eq. 9)");
+  const std::string norms = Views::tr("Frobenius norms over all slots and heads");
   const auto add = [&](std::string name, std::function<double(const LayerChange&)> get) {
     layers.add({.name = std::move(name), .equation = norms, .along = {0}, .number = [of, get](std::int64_t i) {
                   return static_cast<float>(get(of(i)));

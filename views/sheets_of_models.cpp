@@ -14,7 +14,7 @@ namespace statescope {
 namespace {
 
 Sheet curves_sheet(const NeedleData& data) {
-  const std::string kept = Views::tr("‖C_t‖ / ‖C‖, C_t what is left of what the needle's tokens wrote (GLA eq. 3, SSE eq. 9)");
+  const std::string kept = Views::tr("‖C_t‖ / ‖C‖, C_t what is left of what the needle's tokens wrote");
   std::vector<std::string> names;
   for (const NeedleCurve& curve : data.curves) names.push_back(curve.name);
   Sheet sheet{.axes = {axis_of_names(Views::tr("curve"), names, std::ssize(names) - 1), axis_of_tokens(data.tokens)},
@@ -161,7 +161,7 @@ std::vector<Sheet> sheets(const ModelMapData& data) {
        }});
   parts.add({.name = Views::tr("state"),
              .unit = "B",
-             .equation = Views::tr("float32: slots · H · K · V · 4 (SSE eq. 9, GLA eq. 3)"),
+             .equation = Views::tr("float32: slots · H · K · V · 4"),
              .along = {0},
              .number = [box](std::int64_t i) { return box(i).state_bytes; }});
   parts.add({.name = Views::tr("memory"), .along = {0}, .text = [box](std::int64_t i) { return box(i).memory; }});

@@ -19,16 +19,30 @@
 namespace statescope {
 namespace {
 
-constexpr const char* kState = QT_TRANSLATE_NOOP("Views",
-                                                 "S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3, SSE eq. 9); S_t = α_t (S_{t−1} − β_t "
-                                                 "k_tᵀ (k_t S_{t−1})) + β_t k_tᵀ v_t (Gated DeltaNet eq. 10)");
 constexpr const char* kCosine = QT_TRANSLATE_NOOP("Views", "cos(a, b) = ⟨a, b⟩ / (‖a‖ ‖b‖) (SSE Def. 1)");
 constexpr const char* kRank = QT_TRANSLATE_NOOP("Views", "exp(−Σ p log p), p = σ / Σσ (Roy and Vetterli)");
 constexpr const char* kEntropy = QT_TRANSLATE_NOOP("Views", "−Σ p log p / log n, p = σ² / Σσ² (SSE footnote 8)");
 
-/// By StateMode.
-constexpr std::array<const char*, 7> kShown{"S_t",      "S_t − S_{t−1}", "(α_t − 1) S_{t−1}", "−β_t k_tᵀ (k_t α_t S_{t−1})",
-                                            "k_tᵀ v_t", "S_t − S_r",     "S_t − S′_t"};
+/// What the cells of a mode are: every family has its own equation of S_t, and the same three parts.
+std::string shown(StateMode mode) {
+  switch (mode) {
+    case StateMode::state:
+      return "S_t";
+    case StateMode::change:
+      return "S_t − S_{t−1}";
+    case StateMode::decay:
+      return Views::tr("taken by decay");
+    case StateMode::erase:
+      return Views::tr("erased");
+    case StateMode::write:
+      return Views::tr("written");
+    case StateMode::difference:
+      return "S_t − S_r";
+    case StateMode::other_model:
+      return "S_t − S′_t";
+  }
+  return "S_t";
+}
 
 Axis rows_axis(const std::string& name, std::int64_t rows, std::int64_t here) {
   Axis axis = axis_of_count(name, rows, here);
@@ -88,8 +102,8 @@ std::vector<Sheet> sheets(const StateData& data) {
   Axis columns = axis_of_count(data.column_name, data.columns, data.column);
   columns.move = [](std::int64_t c) { return CursorMove{.column = c}; };
   Sheet matrix = sheet({slots, rows_axis(data.row_name, rows, data.row), columns}, 1,
-                       {.name = kShown[static_cast<std::size_t>(data.mode)],
-                        .equation = Views::tr(kState),
+                       {.name = shown(data.mode),
+                        .equation = data.recurrence,
                         .along = {0, 1, 2},
                         .number = [=](std::int64_t i) { return slot_at(i / cells).values[static_cast<std::size_t>(i % cells)]; },
                         .as_colors = true});
@@ -103,7 +117,7 @@ std::vector<Sheet> sheets(const StateData& data) {
   whole_rows.move = [](std::int64_t r) { return CursorMove{.row = r, .column = -1}; };
   Sheet changes = sheet({slots, whole_rows}, 1,
                         {.name = whole ? Views::tr("‖row of S_t − S_{t−1}‖") : Views::tr("‖row‖"),
-                         .equation = Views::tr(kState),
+                         .equation = data.recurrence,
                          .along = {0, 1},
                          .number = [=](std::int64_t i) { return slot_at(i / rows).row_change[static_cast<std::size_t>(i % rows)]; }});
   changes.invitation = Views::tr("Choose it: who wrote the whole row");
@@ -135,16 +149,13 @@ std::vector<Sheet> sheets(const WritesData& data) {
              .across = 1};
   ages.place = Views::tr("{}, after token {}", data.place, data.token);
   ages.add(halved ? Views::tr("time to half") : Views::tr("time since the last write"), Views::tr("tokens"),
-           halved ? Views::tr("least n with Π α over the last n tokens ≤ 1/2 (GLA eq. 3, SSE eq. 9)")
-                  : Views::tr("since |ω_r| ≥ 0.001 Σ|ω| (GLA eq. 3, SSE eq. 9)"),
-           {0, 1}, data.ages);
+           halved ? Views::tr("least n with Π α over the last n tokens ≤ 1/2") : Views::tr("since |ω_r| ≥ 0.001 Σ|ω|"), {0, 1}, data.ages);
   for (Column& column : ages.columns) {
     column.none = halved ? Views::tr("more than half of everything is still there") : Views::tr("not written yet");
     column.as_colors = true;
   }
   Sheet tokens{.axes = {axis_of_tokens(data.tokens)}, .place = data.place, .accuracy = WriteSpreads::accuracy};
-  tokens.add(Views::tr("effective rows"), Views::tr("rows"), Views::tr("(Σ|ω|)² / Σω², ω the coefficients of v (GLA eq. 3, SSE eq. 9)"),
-             {0}, data.effective);
+  tokens.add(Views::tr("effective rows"), Views::tr("rows"), Views::tr("(Σ|ω|)² / Σω², ω the coefficients of v"), {0}, data.effective);
   tokens.add(Views::tr("rows written"), Views::tr("rows"), Views::tr("rows with |ω_r| ≥ 0.001 Σ|ω|"), {0}, data.counted);
   for (Column& column : tokens.columns) column.none = Views::tr("does not come here");
   return {ages, tokens};

@@ -367,6 +367,7 @@ StateData build_state(const Snapshot& snapshot, const Cursor& cursor, const Find
   data.columns = state.columns;
   data.row_name = Engine::tr(layer->row_name.c_str());
   data.column_name = Engine::tr(layer->column_name.c_str());
+  data.recurrence = layer->recurrence;
   data.progress = std::clamp(cursor.progress, 0.0f, 1.0f);
   data.accuracy = snapshot.accuracy;
   for (std::int64_t slot = 0; slot < state.slots; ++slot) data.slots.push_back(build_slot(snapshot, *layer, slot, data));

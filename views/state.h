@@ -12,7 +12,7 @@
 
 namespace statescope {
 
-/// Which matrix is shown of S_t = S_{t−1} + decay + erase + write.
+/// Which matrix is shown of S_t = S_{t−1} + decay + erase + write; here as of the gated delta rule.
 enum class StateMode {
   state,       // S_t
   change,      // S_t − S_{t−1}
@@ -49,6 +49,7 @@ struct StateData {
   std::string colors_like;      // the letters of the models beside that have the same ranges: "B, C"
   std::int64_t rows = 0, columns = 0;
   std::string row_name, column_name;  // what they are
+  std::string recurrence;             // how a token changes the state, with the source
   std::vector<SlotMatrix> slots;
   std::size_t chosen = 0;              // of slots
   std::int64_t row = -1, column = -1;  // the chosen cell, or −1; of a row as a whole column −1, of the whole matrix row kAllRows

@@ -13,7 +13,7 @@ class GatedDeltaNet final : public DescribedMixer {
     const std::int64_t hidden = config.integer("hidden_size");
     heads_ = config.integer("num_heads", 6);
     value_heads_ = config.integer("num_v_heads", heads_);
-    divided(value_heads_, "num_v_heads", heads_, "num_heads");
+    divided(value_heads_, config.in_file("num_v_heads"), heads_, config.in_file("num_heads"));
     K_ = config.integer("head_dim", 256);
     V_ = config.has("value_head_dim") ? config.integer("value_head_dim") : expanded(K_, config, "expand_v", 2.0);
     beta_factor_ = config.boolean("allow_neg_eigval", false) ? 2.0f : 1.0f;
@@ -32,6 +32,9 @@ class GatedDeltaNet final : public DescribedMixer {
     MixerLayout layout = single_state(value_heads_, K_, V_, qkv_.cache_shapes());
     layout.decays = !head_gates_ || head_gates_->gdn_decay;
     layout.head_gates = head_gates_.has_value();
+    if (head_gates_ && layout.decays)
+      layout.recurrence = "S_t = α_t (S_{t−1} − β_t k_tᵀ (k_t S_{t−1})) + β_t k_tᵀ (G^K_t v_t) (SLA eq. 14)";
+    if (head_gates_ && !layout.decays) layout.recurrence = "S_t = S_{t−1} − β_t k_tᵀ (k_t S_{t−1}) + β_t k_tᵀ (G^K_t v_t) (SLA eq. 14)";
     return layout;
   }
 

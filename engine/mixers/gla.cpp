@@ -36,6 +36,7 @@ class Gla final : public DescribedMixer {
   MixerLayout layout() const override {
     MixerLayout layout = decaying_state(heads_, K_, qkv_.V, qkv_.cache_shapes());
     layout.head_gates = head_gates_.has_value();
+    if (head_gates_) layout.recurrence = "S_t = diag(α_t) S_{t−1} + G^K_t k_tᵀ v_t (SLA eq. 12)";
     return layout;
   }
 

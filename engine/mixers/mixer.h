@@ -24,7 +24,7 @@ struct MixerLayout {
     Shape shape;       // [slots, H, K, V]
   };
   std::vector<Memory> memory;                                           // matrix states; views show the first
-  std::string_view memory_kind;                                         // where it is not the one that the mixer's row of the table names
+  std::string_view memory_kind, recurrence;                             // where they are not those that the mixer's row of the table names
   std::string_view row_name = "key row", column_name = "value column";  // what a row and a column of the first memory are
   std::vector<std::string> slot_names;                                  // of the first memory: "shared", "1", …
   bool has_shared_slot = false;
@@ -156,8 +156,9 @@ struct ChannelRow {
 const ChannelRow& channel_row(std::string_view name);
 
 struct MixerRow {
-  std::string_view name;    // also the model_type, where a family is made of this mixer alone
-  std::string_view memory;  // what kind of memory it keeps: "gated delta rule", …
+  std::string_view name;        // also the model_type, where a family is made of this mixer alone
+  std::string_view memory;      // what kind of memory it keeps: "gated delta rule", …
+  std::string_view recurrence;  // how a token changes its state, with the source; empty: it keeps none
   std::vector<std::string_view> channels;
   std::unique_ptr<Mixer> (*build)(const MixerBuild&);
 };

@@ -34,6 +34,7 @@ class RetNet final : public DescribedMixer {
   MixerLayout layout() const override {
     MixerLayout layout = decaying_state(heads_, K_, qkv_.V, qkv_.cache_shapes());
     layout.head_gates = head_gates_.has_value();
+    if (head_gates_) layout.recurrence = "S_t = γ S_{t−1} + G^K_t k_tᵀ v_t (SLA eq. 10)";
     return layout;
   }
 

@@ -86,7 +86,10 @@ Sse::Sse(const MixerBuild& build, const std::string& prefix) {
 
 MixerLayout Sse::layout() const {
   MixerLayout layout;
-  if (delta_rule_) layout.memory_kind = "gated delta rule";
+  if (delta_rule_) {
+    layout.memory_kind = "gated delta rule";
+    layout.recurrence = "S^n_t = α_t (S^n_{t−1} − β_t k_tᵀ (k_t S^n_{t−1})) + β_t k_tᵀ v_t, n ∈ T_t (SSE eq. 9, Gated DeltaNet eq. 10)";
+  }
   layout.has_shared_slot = true;
   layout.partitions = N_;
   layout.writers = writers_;

@@ -21,63 +21,109 @@ constexpr std::string_view kStateSpace = "state space";
 constexpr std::string_view kAttention = "softmax attention";
 constexpr std::string_view kConvolution = "short convolution";
 
+// How a token changes the state, with its source; SSE's and SLA's layouts say their own.
+constexpr std::string_view kNone;  // no matrix state
+constexpr std::string_view kLinear = "S_t = S_{t−1} + φ(k_t)ᵀ v_t";
+constexpr std::string_view kRetention = "S_t = γ S_{t−1} + k_tᵀ v_t (RetNet)";
+constexpr std::string_view kLightning = "S_t = γ S_{t−1} + k_tᵀ v_t (Lightning Attention)";
+constexpr std::string_view kGla = "S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3)";
+constexpr std::string_view kSlots = "S_t = diag(α_t) S_{t−1} + (1 − α_t)ᵀ v_t (GSA)";
+constexpr std::string_view kHgrn2 = "S_t = diag(α_t) S_{t−1} + (1 − α_t)ᵀ v_t (HGRN2)";
+constexpr std::string_view kMetaLa = "S_t = diag(α_t) S_{t−1} + (1 − α_t)ᵀ v_t (MetaLA)";
+constexpr std::string_view kSse = "S^n_t = diag(α_t) S^n_{t−1} + e^n_t k_tᵀ v_t, n ∈ T_t (SSE eq. 9)";
+constexpr std::string_view kDeltaNet = "S_t = S_{t−1} − β_t k_tᵀ (k_t S_{t−1}) + β_t k_tᵀ v_t (DeltaNet)";
+constexpr std::string_view kGatedDelta = "S_t = α_t (S_{t−1} − β_t k_tᵀ (k_t S_{t−1})) + β_t k_tᵀ v_t (Gated DeltaNet eq. 10)";
+constexpr std::string_view kDeltaProduct =
+    "S_{t,j} = S_{t,j−1} + β_{t,j} k_{t,j}ᵀ (v_{t,j} − k_{t,j} S_{t,j−1}), S_{t,0} = α_t S_{t−1} (DeltaProduct)";
+constexpr std::string_view kComba = "S_t = α_t S_{t−1} + β_t k_tᵀ (v_t − p_t S_{t−1}) (Comba)";
+constexpr std::string_view kKda = "S_t = (1 − β_t k_tᵀ k_t) diag(α_t) S_{t−1} + β_t k_tᵀ v_t (Kimi Linear)";
+constexpr std::string_view kMamba = "S_t = exp(Δ_t A) ⊙ S_{t−1} + B_tᵀ (Δ_t x_t) (Mamba eq. 2, 4)";
+constexpr std::string_view kMamba2 = "S_t = exp(Δ_t A) S_{t−1} + B_tᵀ (Δ_t x_t) (Mamba-2)";
+constexpr std::string_view kLevels = "S^ℓ_t = Σ_s exp(A Σ_{j>s} Δ_j) B_sᵀ (Δ_s x_s), s ∈ L_ℓ (log-linear attention)";
+constexpr std::string_view kHeld = "S_t = Ā S_{t−1} + B̄ u_t (S4)";
+constexpr std::string_view kRwkv6 = "S_t = diag(w_t) S_{t−1} + k_tᵀ v_t (RWKV-6)";
+constexpr std::string_view kRwkv7 = "S_t = diag(w_t) S_{t−1} − (κ_t ⊙ a_t)ᵀ (κ_t S_{t−1}) + k_tᵀ v_t (RWKV-7)";
+
 const std::array<MixerRow, 34>& rows() {
   static const std::array<MixerRow, 34> table{{
-      {"transformer", kAttention, {"q", "k", "v", "moba_selected", "readout"}, make_softmax_attention},
-      {"moba", kAttention, {"q", "k", "v", "moba_selected", "output_gate", "readout"}, make_moba},
-      {"linear_attn", kOuterProduct, {"q", "k", "v", "readout"}, make_linear_attention},
+      {"transformer", kAttention, kNone, {"q", "k", "v", "moba_selected", "readout"}, make_softmax_attention},
+      {"moba", kAttention, kNone, {"q", "k", "v", "moba_selected", "output_gate", "readout"}, make_moba},
+      {"linear_attn", kOuterProduct, kLinear, {"q", "k", "v", "readout"}, make_linear_attention},
       {"retnet",
        kOuterProduct,
+       kRetention,
        {"q", "k", "v", "log_decay", "head_gate_q", "head_gate_k", "read_gate_effective", "output_gate", "readout"},
        make_retnet},
       {"gla",
        kOuterProduct,
+       kGla,
        {"q", "k", "v", "log_decay", "head_gate_q", "head_gate_k", "read_gate_effective", "output_gate", "readout"},
        make_gla},
-      {"delta_net", kDeltaRule, {"q", "k", "v", "beta", "output_gate", "readout"}, make_delta_net},
+      {"delta_net", kDeltaRule, kDeltaNet, {"q", "k", "v", "beta", "output_gate", "readout"}, make_delta_net},
       {"gated_deltanet",
        kDeltaRule,
+       kGatedDelta,
        {"q", "k", "v", "log_decay", "beta", "head_gate_q", "head_gate_k", "read_gate_effective", "output_gate", "readout"},
        make_gated_deltanet},
-      {"gated_deltaproduct", kDeltaRule, {"q", "k", "v", "log_decay", "beta", "output_gate", "readout"}, make_gated_deltaproduct},
-      {"comba", kDeltaRule, {"q", "k", "v", "log_decay", "beta", "erase", "output_gate", "readout"}, make_comba},
-      {"gsa", kOuterProduct, {"q", "k", "v", "log_decay", "slot_read", "row_selected", "readout"}, make_gsa},
-      {"hgrn2", kOuterProduct, {"q", "k", "v", "log_decay", "readout"}, make_hgrn2},
-      {"metala", kOuterProduct, {"q", "k", "v", "log_decay", "row_selected", "output_gate", "readout"}, make_metala},
-      {"mom", kDeltaRule, {"log_decay", "partition_logits", "partition_gate", "partition_selected", "output_gate", "readout"}, make_mom},
-      {"mamba", kSelectiveScan, {"q", "k", "v", "dt", "output_gate", "readout"}, make_mamba},
-      {"mamba2", kOuterProduct, {"q", "k", "v", "log_decay", "dt", "output_gate", "readout"}, make_mamba2},
-      {"log_linear_mamba2", kLogLinear, {"q", "k", "v", "log_decay", "dt", "level_scale", "output_gate", "readout"}, make_mamba2},
-      {"s4", kStateSpace, {"v", "readout"}, make_s4},
-      {"hymba", kSelectiveScan, {"q", "k", "v", "dt", "output_gate", "readout", "attention_readout", "scan_readout"}, make_hymba},
-      {"lightning_attention", kOuterProduct, {"q", "k", "v", "log_decay", "output_gate", "readout"}, make_lightning_attention},
-      {"rwkv6", kWkv, {"q", "k", "v", "log_decay", "output_gate", "readout"}, make_rwkv6},
-      {"rwkv7", kWkv, {"q", "k", "v", "log_decay", "erase_key", "erase_rate", "output_gate", "readout"}, make_rwkv7},
-      {"zamba_mamba", kSelectiveScan, {"q", "k", "v", "dt", "output_gate", "readout"}, make_zamba_mamba},
+      {"gated_deltaproduct",
+       kDeltaRule,
+       kDeltaProduct,
+       {"q", "k", "v", "log_decay", "beta", "output_gate", "readout"},
+       make_gated_deltaproduct},
+      {"comba", kDeltaRule, kComba, {"q", "k", "v", "log_decay", "beta", "erase", "output_gate", "readout"}, make_comba},
+      {"gsa", kOuterProduct, kSlots, {"q", "k", "v", "log_decay", "slot_read", "row_selected", "readout"}, make_gsa},
+      {"hgrn2", kOuterProduct, kHgrn2, {"q", "k", "v", "log_decay", "readout"}, make_hgrn2},
+      {"metala", kOuterProduct, kMetaLa, {"q", "k", "v", "log_decay", "row_selected", "output_gate", "readout"}, make_metala},
+      {"mom",
+       kDeltaRule,
+       kGatedDelta,
+       {"log_decay", "partition_logits", "partition_gate", "partition_selected", "output_gate", "readout"},
+       make_mom},
+      {"mamba", kSelectiveScan, kMamba, {"q", "k", "v", "dt", "output_gate", "readout"}, make_mamba},
+      {"mamba2", kOuterProduct, kMamba2, {"q", "k", "v", "log_decay", "dt", "output_gate", "readout"}, make_mamba2},
+      {"log_linear_mamba2", kLogLinear, kLevels, {"q", "k", "v", "log_decay", "dt", "level_scale", "output_gate", "readout"}, make_mamba2},
+      {"s4", kStateSpace, kHeld, {"v", "readout"}, make_s4},
+      {"hymba", kSelectiveScan, kMamba, {"q", "k", "v", "dt", "output_gate", "readout", "attention_readout", "scan_readout"}, make_hymba},
+      {"lightning_attention", kOuterProduct, kLightning, {"q", "k", "v", "log_decay", "output_gate", "readout"}, make_lightning_attention},
+      {"rwkv6", kWkv, kRwkv6, {"q", "k", "v", "log_decay", "output_gate", "readout"}, make_rwkv6},
+      {"rwkv7", kWkv, kRwkv7, {"q", "k", "v", "log_decay", "erase_key", "erase_rate", "output_gate", "readout"}, make_rwkv7},
+      {"zamba_mamba", kSelectiveScan, kMamba, {"q", "k", "v", "dt", "output_gate", "readout"}, make_zamba_mamba},
       {"zamba_hybrid",
        kSelectiveScan,
+       kMamba,
        {"q", "k", "v", "dt", "output_gate", "readout", "attention_readout", "shared_out"},
        make_zamba_hybrid},
       {"zamba2_hybrid",
        kOuterProduct,
+       kMamba2,
        {"q", "k", "v", "log_decay", "dt", "output_gate", "readout", "attention_readout", "shared_out"},
        make_zamba2_hybrid},
       {"sse",
        kOuterProduct,
+       kSse,
        {"q", "k", "v", "log_decay", "beta", "partition_logits", "partition_gate", "partition_selected", "output_gate", "readout"},
        make_sse},
       {"sse_swa",
        kOuterProduct,
+       kSse,
        {"q", "k", "v", "log_decay", "beta", "partition_logits", "partition_gate", "partition_selected", "output_gate", "readout"},
        make_sse_swa},
-      {"kda", kDeltaRule, {"q", "k", "v", "log_decay", "beta", "output_gate", "readout"}, make_kda},
-      {"mla", kAttention, {"q", "k", "v", "readout"}, make_latent_attention},
-      {"dsa", kAttention, {"q", "k", "v", "dsa_selected", "dsa_scores", "readout"}, make_sparse_latent_attention},
-      {"nsa", kAttention, {"q", "k", "v", "nsa_gates", "nsa_selected", "nsa_importance", "readout"}, make_nsa},
-      {"qwen_gated_deltanet", kDeltaRule, {"q", "k", "v", "log_decay", "beta", "output_gate", "readout"}, make_qwen_gated_deltanet},
-      {"qwen_attention", kAttention, {"q", "k", "v", "output_gate", "readout"}, make_qwen_attention},
-      {"falcon_h1", kOuterProduct, {"q", "k", "v", "log_decay", "dt", "output_gate", "readout", "attention_readout"}, make_falcon_h1},
-      {"gated_convolution", kConvolution, {"written", "readout"}, make_gated_convolution},
+      {"kda", kDeltaRule, kKda, {"q", "k", "v", "log_decay", "beta", "output_gate", "readout"}, make_kda},
+      {"mla", kAttention, kNone, {"q", "k", "v", "readout"}, make_latent_attention},
+      {"dsa", kAttention, kNone, {"q", "k", "v", "dsa_selected", "dsa_scores", "readout"}, make_sparse_latent_attention},
+      {"nsa", kAttention, kNone, {"q", "k", "v", "nsa_gates", "nsa_selected", "nsa_importance", "readout"}, make_nsa},
+      {"qwen_gated_deltanet",
+       kDeltaRule,
+       kGatedDelta,
+       {"q", "k", "v", "log_decay", "beta", "output_gate", "readout"},
+       make_qwen_gated_deltanet},
+      {"qwen_attention", kAttention, kNone, {"q", "k", "v", "output_gate", "readout"}, make_qwen_attention},
+      {"falcon_h1",
+       kOuterProduct,
+       kMamba2,
+       {"q", "k", "v", "log_decay", "dt", "output_gate", "readout", "attention_readout"},
+       make_falcon_h1},
+      {"gated_convolution", kConvolution, kNone, {"written", "readout"}, make_gated_convolution},
   }};
   return table;
 }

@@ -148,10 +148,10 @@ Model::Loaded::Loaded(std::shared_ptr<const Checkpoint> checkpoint_, Plan plan_,
 
 namespace {
 
-std::string_view memory_of(const Model& model, std::int64_t layer) {
-  if (model.mixer(layer) == nullptr) return "no memory";
-  const std::string_view own = model.layout(layer).memory_kind;
-  return own.empty() ? mixer_row(model.plan().layers[static_cast<std::size_t>(layer)].mixer).memory : own;
+void describe_memory(LayerInfo& layer, const MixerLayout& layout) {
+  const MixerRow& row = mixer_row(layer.mixer);
+  layer.memory = layout.memory_kind.empty() ? row.memory : layout.memory_kind;
+  layer.recurrence = layout.recurrence.empty() ? row.recurrence : layout.recurrence;
 }
 
 }  // namespace
@@ -170,7 +170,8 @@ ModelInfo Model::info() const {
     const MixerLayout& layout = stack_.blocks[i].layout;
     LayerInfo layer;
     layer.mixer = plan_.layers[i].mixer.empty() ? (plan_.layers[i].ffn == FfnKind::experts ? "experts" : "mlp") : plan_.layers[i].mixer;
-    layer.memory = memory_of(*this, static_cast<std::int64_t>(i));
+    layer.memory = "no memory";
+    if (mixer(static_cast<std::int64_t>(i)) != nullptr) describe_memory(layer, layout);
     layer.row_name = layout.row_name;
     layer.column_name = layout.column_name;
     layer.slot_names = layout.slot_names;

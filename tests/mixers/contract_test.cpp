@@ -92,6 +92,7 @@ TEST_CASE("contract: the state has the layout's shapes, and starts at zero") {
     MixerState state = rig.start();
     REQUIRE(state.memory.size() == layout.memory.size());
     REQUIRE(state.conv_caches.size() == layout.conv_caches.size());
+    CHECK(rig.row->recurrence.empty() == layout.memory.empty());
     for (std::size_t m = 0; m < state.memory.size(); ++m) CHECK(state.memory[m].shape == layout.memory[m].shape);
     for (std::size_t c = 0; c < state.conv_caches.size(); ++c) CHECK(state.conv_caches[c].shape == layout.conv_caches[c]);
     for (float value : values_of(state.everything)) REQUIRE(value == 0);

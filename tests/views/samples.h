@@ -33,6 +33,7 @@ inline std::vector<TokenInfo> sample_tokens(std::int64_t count) {
 inline LayerInfo sample_layer(const SampleShape& shape) {
   LayerInfo layer{.mixer = shape.partitions > 0 ? "sse" : "gla",
                   .memory = shape.memory,
+                  .recurrence = "S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3)",
                   .slot_names = {shape.partitions > 0 ? "shared" : "state"},
                   .heads = shape.heads,
                   .rows = shape.rows,

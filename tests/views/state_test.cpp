@@ -318,7 +318,7 @@ TEST_CASE("decay, erasure and writing are shown one by one; a memory without the
   CHECK(view->questions(snapshot, cursor).size() == 2);  // and who wrote the cell
   view->build(snapshot, cursor, findings);
   CHECK(view->sentence() == "State of layer 0, head 1, partition 1, written by token 1  ␣b: 2 rows, 3 columns; write[0, 1] = 2.");
-  CHECK(view->tooltip({StateSheets::cells, 1, 0, 1}).find("k_tᵀ v_t = 2   ") != std::string::npos);
+  CHECK(view->tooltip({StateSheets::cells, 1, 0, 1}).find("written = 2   ") != std::string::npos);
   CHECK(view->tooltip({StateSheets::changes, 1, 0}).find("‖row‖ = 2") != std::string::npos);
   view->set_mode(static_cast<std::size_t>(StateMode::decay));
   view->build(snapshot, cursor, findings);

@@ -66,6 +66,7 @@ std::vector<std::string> data_of(const CatalogueCase& c) {
                                    "attn.gk_proj.0.0.weight",
                                    "mlp.gate_proj.weight",
                                    "readout · [64, 32]ᵀ",
+                                   "S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3)",
                                    "mill"};
   if (!c.snapshot.run) return data;
   const RunInfo& run = *c.snapshot.run;
