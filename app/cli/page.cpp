@@ -41,7 +41,7 @@ std::vector<FigurePanel> panels_of(const PageArguments& arguments, FigureRuns& r
   return panels;
 }
 
-Page made_page(const PageArguments& arguments, Recorder& recorder) {
+Page made_page(const PageArguments& arguments, Recorder& recorder, std::vector<std::string>& left_out) {
   switch (arguments.kind()) {
     case PageArguments::Kind::lesson:
       return page_of_lesson(load_lesson(find_lesson(arguments.what.front())), recorder);
@@ -50,7 +50,8 @@ Page made_page(const PageArguments& arguments, Recorder& recorder) {
     case PageArguments::Kind::checkpoints:
       break;
   }
-  return page_of_run(panels_of(arguments, recorder.runs()), recorder);
+  const bool chosen = !arguments.views.empty();
+  return page_of_run(panels_of(arguments, recorder.runs()), recorder, chosen ? nullptr : &left_out);
 }
 
 }  // namespace
@@ -81,11 +82,13 @@ int page_command(const PageArguments& arguments) {
       },
       recording_budgets(arguments.figure.memory));
   Recorder recorder(runs, arguments.recorder);
-  Page page = made_page(arguments, recorder);
+  std::vector<std::string> left_out;
+  Page page = made_page(arguments, recorder, left_out);
   page.theme = arguments.theme;
   const std::string html = page_html(page, arguments.recorder.most_bytes);
   bar.reset();
   print_notes(runs.notes());
+  print_notes(left_out);
   file.write(html);
   if (!file.is_standard_output()) fmt::print("{}\n", printable(arguments.figure.output));
   return 0;

@@ -106,7 +106,7 @@ class ViewPicture : public PanelPicture {
     const bool empty = !may_be_empty && view_->arrays().empty();
     if (empty && view_->compares() && !compares)
       throw Error(fmt::format("{} compares two models: give \"checkpoints\": [A, B]", panel.view));
-    if (empty) throw Error(fmt::format("{} of {} shows nothing: {}", panel.view, checkpoint, view_->sentence()));
+    if (empty) throw NothingShown(fmt::format("{} of {} shows nothing: {}", panel.view, checkpoint, view_->sentence()));
     if (!may_be_empty && panel.range != RangeChoice{} && !view_->shading())
       throw Error(panel.view + " has no colours whose range can be chosen");
   }

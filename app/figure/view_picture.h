@@ -5,10 +5,18 @@
 
 #include "app/figure/panel.h"
 #include "app/figure/runs.h"
+#include "engine/error.h"
 
 namespace statescope {
 
-/// The panel's view with all that it asks answered. Throws Error where there is nothing to show, unless it may be empty; Cancelled.
+/// The view has nothing to show of this model.
+class NothingShown : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The panel's view with all that it asks answered. Throws NothingShown where there is nothing to show, unless it may be empty; Error;
+/// Cancelled.
 std::unique_ptr<PanelPicture> make_view_picture(const FigurePanel& panel, FigureRuns& runs, bool may_be_empty = false);
 
 /// "layer 1, head 0": as much of the place as the view's numbers are of; empty: they are of the run.

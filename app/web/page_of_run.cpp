@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "app/figure/view_picture.h"
 #include "app/panels/arrangement.h"
 #include "engine/error.h"
 #include "views/parts.h"
@@ -23,15 +24,24 @@ std::string models_of(const std::vector<RecordedView>& views) {
 
 std::vector<std::string> opening_views(const ModelInfo& model) { return arrangement_of(presets().front(), model).views; }
 
-Page page_of_run(const std::vector<FigurePanel>& panels, Recorder& recorder) {
-  if (std::ranges::any_of(panels, [](const FigurePanel& panel) { return panel.view.empty(); }))
+Page page_of_run(const std::vector<FigurePanel>& wanted, Recorder& recorder, std::vector<std::string>* left_out) {
+  if (std::ranges::any_of(wanted, [](const FigurePanel& panel) { return panel.view.empty(); }))
     throw Error("a chart does not move: a page has views alone");
-  recorder.expect(panels.size());
+  recorder.expect(wanted.size());
   Page page;
+  std::vector<FigurePanel> panels;
   std::vector<std::string> checkpoints;  // by letter
-  for (const FigurePanel& panel : panels) {
-    page.picture.views.push_back(page.views.size());
-    page.views.push_back(recorder.record(panel));
+  for (const FigurePanel& panel : wanted) {
+    try {
+      page.views.push_back(recorder.record(panel));
+    } catch (const NothingShown& nothing) {
+      const bool last = &panel == &wanted.back();
+      if (!left_out || (last && panels.empty())) throw;
+      left_out->push_back(fmt::format("{} is left out: {}", panel.view, nothing.what()));
+      continue;
+    }
+    page.picture.views.push_back(panels.size());
+    panels.push_back(panel);
     if (std::ranges::count(checkpoints, panel.checkpoints.front()) == 0) checkpoints.push_back(panel.checkpoints.front());
   }
   for (const FigurePanel& panel : panels) {

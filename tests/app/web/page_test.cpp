@@ -91,6 +91,23 @@ TEST_CASE("page: every view is drawn alike in both themes, and has what its regi
   }
 }
 
+TEST_CASE("page: of the views that open with a model, those that show nothing of it are left out") {
+  const Place place;
+  const std::string models = from_source("tests/golden/models/");
+  place.write("ids", "1 2 3 4");
+  for (const char* model : {"s4d", "nsa", "moba"}) {
+    INFO(model);
+    const Outcome made = place.run("page " + models + model + " --ids ids --tokens 2..3 -o a.html --force");
+    INFO(made.errors);
+    CHECK(made.status == 0);
+    CHECK(made.errors.find("is left out: ") != std::string::npos);
+    CHECK(place.text_of("a.html").find("class=\"view-data\"") != std::string::npos);
+    const Outcome asked = place.run("page " + models + model + " --view routing --ids ids --tokens 2..3 -o b.html");
+    CHECK(asked.status == 1);
+    CHECK(asked.errors.find("shows nothing") != std::string::npos);
+  }
+}
+
 TEST_CASE("page: what would be larger is refused, with what would fit") {
   qt_application();
   FigureRuns runs;
