@@ -206,7 +206,13 @@ std::string_view without_part_of_number(std::string_view beginning, std::string_
 
 std::string elided(const Canvas& canvas, std::string_view text, const TextStyle& style, float width) {
   if (canvas.text_width(text, style) <= width) return std::string(text);
-  std::string_view beginning = text;
+  constexpr std::size_t few = 64;  // bytes
+  std::size_t fits = 0, over = text.size();
+  while (over - fits > few) {  // of a long text by halves
+    const std::size_t middle = (fits + over) / 2;
+    (canvas.text_width(text.substr(0, middle), style) > width ? over : fits) = middle;
+  }
+  std::string_view beginning = text.substr(0, over);
   while (!beginning.empty()) {
     while (beginning.size() > 1 && (static_cast<unsigned char>(beginning.back()) & 0xC0u) == 0x80u) beginning.remove_suffix(1);
     beginning.remove_suffix(1);

@@ -129,6 +129,12 @@ bool is_lack_of_threads(const std::exception& error) {
          std::string_view(error.what()).starts_with("pthread_create has failed");
 }
 
+/// What the parser says of wrong use: the words of the command line that it quotes in one line, and where help is in the next.
+std::string wrong_use(const std::string& said) {
+  const std::size_t hint = std::min(said.rfind("\nRun with "), said.find_last_not_of('\n') + 1);
+  return said.empty() ? "" : one_line(std::string_view(said).substr(0, hint), kMessage) + said.substr(hint);
+}
+
 /// The command that was asked for, or the window. Returns its exit status.
 int run_chosen(const CLI::App& app, Arguments& all, int argc, char** argv) {
   if (app.got_subcommand("run")) return run_command(all.run);
@@ -178,7 +184,7 @@ int run_command_line(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     std::ostringstream wrong;
     const int status = app.exit(error, std::cout, wrong);
-    std::cerr << printable(wrong.str());
+    std::cerr << wrong_use(wrong.str());
     return status == 0 ? 0 : 2;
   }
   const auto command = [&] { return run_chosen(app, all, argc, argv); };

@@ -118,6 +118,7 @@ ColumnsFile read_columns(const std::filesystem::path& path) {
     read_lines(text, path, file);
   else
     read_csv(text, file);
+  if (file.names.empty()) throw Error(file.place + ": no line has a number or a text under a key");
   if (file.rows.empty()) throw Error(file.place + ": has no rows");
   return file;
 }

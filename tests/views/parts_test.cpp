@@ -38,6 +38,11 @@ TEST_CASE("text is shortened to its place, by characters and not by bytes") {
   CHECK(elided(canvas, "0.1234", style, 30) == "0.12…");
   CHECK(elided(canvas, "k138", style, 18) == "k1…");
   CHECK(elided(canvas, "", style, 6).empty());
+  std::string umlauts;
+  for (int i = 0; i < 3000; ++i) umlauts += "ä";
+  CHECK(elided(canvas, std::string(5000, 'a'), style, 36) == "aaaaa…");
+  CHECK(elided(canvas, umlauts, style, 36) == "äääää…");
+  CHECK(elided(canvas, umlauts, style, 6 * 3000) == umlauts);
 }
 
 TEST_CASE("lines break at spaces") {

@@ -157,11 +157,17 @@ TEST_CASE("limits: - is standard output, or is refused where nothing can go ther
     CHECK(place.text_of("out").starts_with(begins));
   }
   CHECK(place.run(view + "-o - --caption -").status == 2);
-  for (const std::string& arguments : {"run " + kReading + " --dump -", "run " + kReading + " --session -", "convert " + kCheckpoint + " -",
-                                       "film state " + kReading + " -o -"}) {
+  for (const std::string& arguments :
+       {"run " + kReading + " --dump -", "run " + kReading + " --session -", "convert " + kCheckpoint + " -"}) {
     INFO(arguments);
     CHECK(place.run(arguments).status == 1);
   }
+  place.write("ffmpeg", "#!/bin/sh\nfor last; do :; done\nexec cat > \"${last#file:}\"\n");
+  const std::string fake = "mkdir -p bin; mv ffmpeg bin; chmod +x bin/ffmpeg; PATH=$PWD/bin:$PATH; ";
+  const std::string film = "film state " + kReading + " --first 1 --last 1 --width 320 --height 240 --fps 8 --seconds 0.5 -o ";
+  CHECK(place.run(film + "- --format gif", "film", "/dev/null", fake).status == 0);
+  CHECK(place.text_of("film").size() == std::size_t{4 * 320 * 240 * 4});  // four pictures, as the encoder was given them
+  CHECK(place.run(film + "a.mp4 --format gif").status == 2);
   for (const std::string& name : place.names()) CHECK(!name.starts_with("-"));
   place.write("batch.json", R"({"figures": ["speed.json"], "output": "made"})");
   CHECK(place.run("batch -", "/dev/null", "batch.json").status == 0);
@@ -178,7 +184,7 @@ TEST_CASE("limits: a figure that cannot be put in place leaves none of its other
 
 TEST_CASE("limits: lines of Qt and of its readers of pictures stay away from standard error") {
   const Place place;
-  REQUIRE(place.run("figure --spec " + kAssets + "figures/speed.json -o a.png --dpi 50").status == 0);
+  REQUIRE(place.run("figure --spec " + kAssets + "figures/speed.json -o a.png").status == 0);
   std::string bytes = place.text_of("a.png");
   for (const std::size_t cut : {std::size_t{20}, std::size_t{100}, bytes.size() / 2}) {
     place.write("cut.png", bytes.substr(0, cut));

@@ -120,8 +120,27 @@ TEST_CASE("small faults: a PDF is the same wherever it is made") {
   CHECK(here.compare(std::stoul(here.substr(start)), 5, "xref\n") == 0);
 }
 
+TEST_CASE("small faults: what a spec or a figure says itself is refused beside it") {
+  const Place place;
+  const std::string spec = "--spec " + kAssets + "figures/speed.json -o a.svg ";
+  REQUIRE(place.run("figure " + spec).status == 0);
+  for (const char* option : {"--map grey", "--size double", "--layer 1", "--outlines", "--text words", "--generate 3", "--type 7"}) {
+    for (const std::string& command : {"figure " + spec, std::string("figure --from a.svg -o b.svg "), "film " + spec}) {
+      INFO(command + option);
+      if (command.starts_with("film") && (std::string_view(option).starts_with("--size") || option == std::string_view("--outlines")))
+        continue;
+      const Outcome outcome = place.run(command + option);
+      CHECK(outcome.status == 2);
+      CHECK(outcome.errors.find("says that itself") != std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("small faults: what messages quote gives a terminal no commands") {
   const Place place;
+  const Outcome wrapped = place.run("dataset copy -o a.jsonl --samples \"$line\"", "printed", "/dev/null", "line=$(printf 'a\\nb'); ");
+  CHECK(wrapped.status == 2);
+  CHECK(std::ranges::count(wrapped.errors, '\n') == 2);
   const std::string shell = "esc=$(printf '\\033[31m'); bad=$(printf 'a\\377'); ";
   for (const std::string& arguments : std::vector<std::string>{
            "run \"$esc\" --prompt x", "run " + kCheckpoint + " --ids \"$bad\"", "observe " + kReading + " --layer \"$esc\"",

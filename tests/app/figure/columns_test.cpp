@@ -65,6 +65,8 @@ TEST_CASE("columns: what is wrong with a file is said in a line", "[figure]") {
   CHECK(error_of("x,y\n1,abc\n").find("column 'y', row 1: 'abc' is no number") != std::string::npos);
   CHECK(error_of("x,z\n1,2\n").find("has no column 'y'; it has x, z") != std::string::npos);
   CHECK(error_of("x,\"y\n1,2\n").find("a quotation mark is not closed") != std::string::npos);
+  for (const char* bare : {"{}", "{}\n{}\n", "{\"y\": [1]}"})
+    CHECK(error_of(bare).find("no line has a number or a text under a key") != std::string::npos);
   CHECK(error_of("{\"y\": 1}\n[2]\n").find("line 2 is no object") != std::string::npos);
 }
 

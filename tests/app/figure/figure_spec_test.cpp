@@ -96,6 +96,8 @@ TEST_CASE("figure spec: what is wrong is said with its place, in a line") {
   CHECK(says(error_of("{\n\n  \"panels\": [}"), "spec.json:3: this is not JSON"));
   CHECK(says(error_of("377e338"), "spec.json: has a number that is too large"));
   CHECK(says(error_of("[]"), "is not an object"));
+  CHECK(says(error_of(R"({"panels": [{"view": "state", "checkpoint": []}]})"), "panels[0]: \"checkpoint\" is an empty list"));
+  CHECK(says(error_of(panel(", \"layer\": []")), "panels[0]: \"layer\" is an empty list"));
   CHECK(says(error_of("{}"), "\"panels\" is not a list"));
   CHECK(says(error_of(panel(", \"layer\": -1")), "panels[0]: \"layer\" is not a whole number from 0"));
   CHECK(says(error_of(panel(", \"layer\": 1e3")), "panels[0]: \"layer\""));
