@@ -312,9 +312,11 @@ void draw_chart(Canvas& canvas, Rect area, const Chart& chart, const Frame& fram
   const float s = frame.scale, gap = 10 * s;
   const std::vector<float> widths = entry_widths(canvas, chart, frame);
   const float widest = std::ranges::max(widths), names = line_height(frame) * static_cast<float>(widths.size());
-  const bool named = chart.series.size() > 1 || !chart.series[0].name.empty();
+  const bool named = chart.legend != ChartLegend::none && (chart.series.size() > 1 || !chart.series[0].name.empty());
   Rect plot{area.x + value_axis_width(frame), area.y + 18 * s, area.w - value_axis_width(frame), area.h - (18 + 36) * s};
-  const bool beside = named && widest < 0.38f * area.w && names < plot.h;
+  const bool fits_beside = widest < 0.38f * area.w && names < plot.h;
+  const bool beside = named && (chart.legend == ChartLegend::beside || (chart.legend == ChartLegend::fitting && fits_beside));
+  if (beside && names >= plot.h) canvas.left_out();
   if (beside) plot.w -= widest + gap;
   if (named && !beside) {
     const float height = draw_names_above(canvas, area, chart, widths, frame) + 4 * s;

@@ -23,11 +23,15 @@ struct ChartSeries {
   std::vector<double> low = {}, high = {};  // [n] the interval around y, or empty
 };
 
+/// Where the names of series stand; fitting: beside the plot where they have room there, else above it.
+enum class ChartLegend { fitting, beside, above, none };
+
 /// The n-th series has the same look in every chart.
 struct Chart {
   std::string title;
   ChartAxis x, y;
   std::vector<ChartSeries> series;
+  ChartLegend legend = ChartLegend::fitting;
   bool joined = true;    // the points of a series are a course; else each stands for itself
   std::string interval;  // what low and high are: "least and largest head"; empty: none
   std::string equation;  // what y is, and its source

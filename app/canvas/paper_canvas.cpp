@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <string>
 
 #include "views/colormaps.h"
@@ -18,7 +19,10 @@ static void init_resources() { Q_INIT_RESOURCE(assets); }
 namespace statescope {
 namespace {
 
-constexpr int kHatch = 8;  // pixels per cell that a hatched cell needs
+constexpr int kHatch = 8;                   // pixels per cell that a hatched cell needs
+constexpr std::int64_t kMostShapes = 4096;  // cells that are printed as shapes, which are sharp at any size: 64 × 64
+constexpr double kPrintedDpi = 300;         // of a printed picture of more cells, at least
+constexpr Color kNoNumber{160, 160, 160}, kStripe{90, 90, 90};
 
 QColor to_qt(Color c) { return QColor(c.r, c.g, c.b, c.a); }
 QRectF to_qt(Rect r) { return {r.x, r.y, r.w, r.h}; }
@@ -47,13 +51,76 @@ bool has_nan(const Heatmap& cells) {
   return std::ranges::any_of(cells.values, [](float v) { return std::isnan(v); });
 }
 
-/// How often a cell's pixel is repeated: SVG viewers smooth small pictures, whatever the file asks for.
-int enlargement(const Heatmap& cells, const QPainter& painter) {
+/// Whether what is drawn stays shapes: PDF and SVG.
+bool keeps_shapes(const QPainter& painter) {
+  if (painter.paintEngine() == nullptr) return false;
+  const QPaintEngine::Type type = painter.paintEngine()->type();
+  return type == QPaintEngine::SVG || type == QPaintEngine::Pdf;
+}
+
+/// How often a cell's pixel is repeated: viewers smooth small pictures, whatever the file asks for, and printers refuse coarse ones.
+int enlargement(const Heatmap& cells, Rect rect, const QPainter& painter) {
   constexpr std::int64_t kMostPixels = 1 << 24;
-  const std::int64_t longer = std::max(cells.rows, cells.columns);
-  const bool svg = painter.paintEngine() != nullptr && painter.paintEngine()->type() == QPaintEngine::SVG;
-  const std::int64_t wanted = std::max<std::int64_t>(svg ? (511 + longer) / longer : 1, has_nan(cells) ? kHatch : 1);
-  return cells.rows * cells.columns * wanted * wanted <= kMostPixels ? static_cast<int>(wanted) : 1;
+  std::int64_t wanted = has_nan(cells) ? kHatch : 1;
+  if (keeps_shapes(painter)) {
+    const double dots = kPrintedDpi * painter.deviceTransform().m11() / painter.device()->logicalDpiX();  // to a unit
+    const auto repeated = [&](float length, std::int64_t count) {
+      return static_cast<std::int64_t>(std::ceil(dots * length / static_cast<double>(count)));
+    };
+    wanted = std::max({wanted, repeated(rect.w, cells.columns), repeated(rect.h, cells.rows)});
+  }
+  while (wanted > 1 && cells.rows * cells.columns * wanted * wanted > kMostPixels) --wanted;
+  return static_cast<int>(wanted);
+}
+
+/// Where the n cells of a side begin and end, [n + 1]; moved by half a cell the outer ones reach to the edges all the same.
+std::vector<double> cell_edges(double from, double length, std::int64_t n, bool moved) {
+  std::vector<double> edges;
+  for (std::int64_t i = 0; i <= n; ++i) {
+    const double at = moved && i > 0 && i < n ? static_cast<double>(i) + 0.5 : static_cast<double>(i);
+    edges.push_back(from + length * at / static_cast<double>(n));
+  }
+  return edges;
+}
+
+/// The cells as shapes, those of a colour together. Viewers let what lies below shine through where two shapes meet: there lie the same
+/// cells, moved by half of one.
+void draw_shapes(QPainter& painter, Rect rect, const Heatmap& cells, const std::array<Color, 256>& colors) {
+  constexpr int none = 256;
+  painter.setPen(Qt::NoPen);
+  for (const bool moved : {true, false}) {
+    const std::vector<double> xs = cell_edges(rect.x, rect.w, cells.columns, moved), ys = cell_edges(rect.y, rect.h, cells.rows, moved);
+    std::map<int, QPainterPath> shapes;
+    for (std::int64_t row = 0; row < cells.rows; ++row) {
+      const auto color_of = [&](std::int64_t column) {
+        const float v = cells.values[static_cast<std::size_t>(row * cells.columns + column)];
+        return std::isnan(v) ? none : color_index(cells.scale, v);
+      };
+      const double top = ys[static_cast<std::size_t>(row)], height = ys[static_cast<std::size_t>(row + 1)] - top;
+      for (std::int64_t column = 0, end = 0; column < cells.columns; column = end) {
+        const int color = color_of(column);
+        for (end = column + 1; end < cells.columns && color_of(end) == color;) ++end;
+        const double left = xs[static_cast<std::size_t>(column)];
+        shapes[color].addRect(left, top, xs[static_cast<std::size_t>(end)] - left, height);
+      }
+    }
+    for (const auto& [color, shape] : shapes)
+      painter.fillPath(shape, to_qt(color == none ? kNoNumber : colors[static_cast<std::size_t>(color)]));
+  }
+}
+
+/// What is no number is striped.
+void draw_stripes(QPainter& painter, Rect rect, const Heatmap& cells) {
+  const double w = rect.w / static_cast<double>(cells.columns), h = rect.h / static_cast<double>(cells.rows);
+  QList<QLineF> lines;
+  for (std::int64_t i = 0; i < cells.rows * cells.columns; ++i) {
+    if (!std::isnan(cells.values[static_cast<std::size_t>(i)])) continue;
+    const double x = rect.x + w * static_cast<double>(i % cells.columns), y = rect.y + h * static_cast<double>(i / cells.columns);
+    lines << QLineF(x, y + h / 2, x + w / 2, y) << QLineF(x, y + h, x + w, y) << QLineF(x + w / 2, y + h, x + w, y + h / 2);
+  }
+  if (lines.isEmpty()) return;
+  painter.setPen(flat_pen(kStripe, static_cast<float>(std::min(w, h)) / kHatch));
+  painter.drawLines(lines);
 }
 
 /// The same on a screen, where the pixels are known.
@@ -109,8 +176,7 @@ QImage heatmap_image(const Heatmap& cells, int enlarge, const std::array<Color, 
     for (int x = 0; x < width; ++x) {
       const float v = cells.values[static_cast<std::size_t>((y / enlarge) * cells.columns + x / enlarge)];
       const bool stripe = enlarge >= kHatch && (x + y) % 4 == 0;
-      const Color color = std::isnan(v) ? (stripe ? Color{90, 90, 90} : Color{160, 160, 160})
-                                        : colors[static_cast<std::size_t>(color_index(cells.scale, v))];
+      const Color color = std::isnan(v) ? (stripe ? kStripe : kNoNumber) : colors[static_cast<std::size_t>(color_index(cells.scale, v))];
       line[x] = qRgb(color.r, color.g, color.b);
     }
   }
@@ -182,10 +248,16 @@ void PaperCanvas::text(Point at, std::string_view text, const TextStyle& style) 
   const QString string = to_qt(text);
   const double width = metrics.horizontalAdvance(string);
   const double x = style.align == Align::left ? at.x : style.align == Align::center ? at.x - width / 2 : at.x - width;
+  // The middle of the line is halfway between the top of the capitals' line and its bottom.
+  const QPointF foot(x, at.y + (metrics.ascent() - metrics.descent()) / 2);
+  if (style_.outlines) {
+    QPainterPath letters;
+    letters.addText(foot, font, string);
+    return painter_.fillPath(letters, to_qt(style.color));
+  }
   painter_.setFont(font);
   painter_.setPen(to_qt(style.color));
-  // The middle of the line is halfway between the top of the capitals' line and its bottom.
-  painter_.drawText(QPointF(x, at.y + (metrics.ascent() - metrics.descent()) / 2), string);
+  painter_.drawText(foot, string);
 }
 
 void PaperCanvas::heatmap(Rect rect, const Heatmap& cells) {
@@ -193,9 +265,15 @@ void PaperCanvas::heatmap(Rect rect, const Heatmap& cells) {
   std::vector<float> seen;
   const Heatmap drawn = style_.moving ? in_sight(cells, clips_.back(), rect, seen) : cells;
   if (drawn.rows <= 0 || drawn.columns <= 0) return;
-  const int enlarge = style_.moving ? enlargement_on_screen(drawn, rect, painter_) : enlargement(drawn, painter_);
-  const bool replaced = style_.magnitudes && cells.scale.map == ColorMap::viridis;
-  const std::array<Color, 256>& colors = replaced ? *style_.magnitudes : color_table(cells.scale.map);
+  const auto* instead = cells.scale.map == ColorMap::viridis     ? style_.magnitudes
+                        : cells.scale.map == ColorMap::diverging ? style_.signs
+                                                                 : nullptr;
+  const std::array<Color, 256>& colors = instead ? *instead : color_table(cells.scale.map);
+  if (keeps_shapes(painter_) && drawn.rows * drawn.columns <= kMostShapes) {
+    draw_shapes(painter_, rect, drawn, colors);
+    return draw_stripes(painter_, rect, drawn);
+  }
+  const int enlarge = style_.moving ? enlargement_on_screen(drawn, rect, painter_) : enlargement(drawn, rect, painter_);
   painter_.drawImage(to_qt(rect), heatmap_image(drawn, enlarge, colors));
 }
 

@@ -16,6 +16,8 @@ struct PaperStyle {
   QString family = {};                                 // of type; empty: the shipped ones
   float line_width = 1;                                // of lines and outlines, times what is asked for
   const std::array<Color, 256>* magnitudes = nullptr;  // instead of viridis
+  const std::array<Color, 256>* signs = nullptr;       // instead of the diverging colours
+  bool outlines = false;                               // of type, in place of letters
   float fineness = 1;                                  // Canvas::fineness
   bool moving = false;                                 // drawn again at every step: pixels, as fast as they come
 };

@@ -10,6 +10,7 @@
 #include "app/figure/data.h"
 #include "app/figure/figure.h"
 #include "app/figure/fonts_alone.h"
+#include "app/figure/latex.h"
 #include "datasets/files.h"
 #include "engine/checkpoint/printable.h"
 #include "engine/error.h"
@@ -50,9 +51,11 @@ void check_standard_output(const FigureArguments& arguments) {
 
 bool is_hdf5(const std::string& path) { return fs::path(path).extension() == ".h5"; }
 
+bool ends_in(const std::string& path, const char* ending) { return fs::path(path).extension() == ending; }
+
 void check_data_name(const std::string& path) {
-  if (!path.empty() && path != "-" && !is_hdf5(path) && fs::path(path).extension() != ".csv")
-    throw OptionsError(path + ": data are .h5 or .csv");
+  if (!path.empty() && path != "-" && !is_hdf5(path) && !ends_in(path, ".csv") && !ends_in(path, ".dat"))
+    throw OptionsError(path + ": data are .h5 or .csv, or .dat for pgfplots");
 }
 
 }  // namespace
@@ -114,8 +117,8 @@ int figure_command(const FigureArguments& arguments) {
 
   if (arguments.anonymous) made = anonymous(std::move(made));
   const QByteArray bytes = figure_bytes(figure, format, &made);
-  if (csv) table.prepare(figure_csv(figure));
-  caption.prepare(figure.caption());
+  if (csv) table.prepare(ends_in(arguments.data, ".dat") ? pgf_table(figure) : figure_csv(figure));
+  caption.prepare(ends_in(arguments.caption, ".tex") ? latex_caption(figure) : figure.caption());
   const std::optional<FigureEyes> eyes = eyes_called(arguments.preview);
   if (eyes) preview.prepare(figure_preview(figure, *eyes).toStdString());
   output.prepare(bytes.toStdString());

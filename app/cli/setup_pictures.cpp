@@ -53,7 +53,7 @@ void add_look(CLI::App& command, FigureSpec& style) {
   command.add_option("--line-width", style.line_width, "width of lines, times the usual")->check(CLI::Range(0.1, 10.0));
   add_parsed(
       command, "--map", [&style](const std::string& text) { style.colors = figure_colors(text); },
-      "colours of magnitudes: viridis (default), cividis, grey");
+      "colours of magnitudes: viridis (default), cividis, grey; grey-safe: ever lighter ones for signed numbers too");
   command.add_flag("--transparent", style.transparent, "without a white ground");
   command.add_option("--ticks", style.ticks, "density of ticks, times the usual")->check(CLI::Range(0.1, 4.0));
   command.add_flag("--captions", style.captions, "with the sentences that the view writes about itself");
@@ -86,6 +86,17 @@ Size page_size(const std::string& text) {
       std::max(width, height) > most)
     throw Error(text + " is no size: WIDTHxHEIGHT from 240x180 to 2000x2000");
   return {static_cast<float>(width), static_cast<float>(height)};
+}
+
+/// A file says all that a figure is; the command line, beside it, where it goes and what computes it.
+void refuse_beside(const CLI::App& command, std::string_view file, const PromptArguments& prompt, std::vector<std::string_view> others) {
+  const std::string what = fmt::format("{} says that itself", file);
+  if (prompt.given()) throw CLI::ValidationError("prompt", what);
+  others.insert(others.end(), {"--output", "--format", "--device", "--precision", "--threads", "--memory", "--force", "--help"});
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() > 0 && std::ranges::none_of(others, [&](std::string_view name) { return option->check_name(std::string(name)); }))
+      throw CLI::ValidationError(option->get_name(), what);
+  }
 }
 
 /// What says which run it is and where in it: a lesson and a spec say that themselves.
@@ -164,21 +175,26 @@ void add_figure(CLI::App& app, FigureArguments& figure) {
   add_prompt(command, figure.prompt, false);
   add_panel(command, figure.panel);
   add_style(command, figure.style);
+  command.add_flag("--outlines", figure.style.outlines, "letters as shapes, in PDF, SVG and EPS");
   command.add_option("-o,--output", figure.output, "the .pdf, .svg, .png or .eps to write; -: to standard output")->required();
   command.add_option("--format", figure.format, "pdf, svg, png, eps (default: by the name; of standard output pdf)")
       ->check(CLI::IsMember({"pdf", "svg", "png", "eps"}));
   command.add_flag("--anonymous", figure.anonymous, "no folders and no names of their owners in the figure: for a review that is blind");
-  command.add_option("--data", figure.data, "write the numbers to this .h5 or .csv; -: as CSV to standard output");
-  command.add_option("--caption", figure.caption, "write a draft of the caption to this file; -: to standard output");
+  command.add_option("--data", figure.data,
+                     "write the numbers to this .h5 or .csv, or those of a chart to this .dat, for pgfplots; -: as CSV to standard output");
+  command.add_option("--caption", figure.caption,
+                     "write a draft of the caption to this file, for LaTeX where it ends in .tex; -: to standard output");
   command
       .add_option("--preview", figure.preview, "also write a PNG beside it, as seen with this colour vision: protan, deutan, tritan, grey")
       ->check(CLI::IsMember({"protan", "deutan", "tritan", "grey"}));
   add_compute(command, figure.device);
   add_memory(command, figure.memory);
   command.add_flag("--force", figure.force, "replace existing files");
-  command.callback([&figure, view, spec, from] {
+  command.callback([&figure, &command, view, spec, from] {
     if (view->count() + spec->count() + from->count() == 0)
       throw CLI::ValidationError("figure", "needs a view and a checkpoint, --spec or --from");
+    const std::vector<std::string_view> beside{"--spec", "--from", "--anonymous", "--data", "--caption", "--preview"};
+    if (view->count() == 0) refuse_beside(command, spec->count() > 0 ? "the spec" : "the figure", figure.prompt, beside);
   });
 }
 
@@ -203,12 +219,15 @@ void add_film(CLI::App& app, FilmArguments& film) {
   command.add_option("--type", figure.style.type_pt, "5 to 12 pt, of the smallest text, as if it were 254 mm wide (default: 10)")
       ->check(CLI::Range(5.0, 12.0));
   add_look(command, figure.style);
-  command.add_option("-o,--output", figure.output, "the .mp4 or .gif to write")->required();
+  command.add_option("-o,--output", figure.output, "the .mp4 or .gif to write; -: to standard output")->required();
+  command.add_option("--format", figure.format, "of standard output: mp4 (default), gif")->check(CLI::IsMember({"mp4", "gif"}));
   add_compute(command, figure.device);
   add_memory(command, figure.memory);
   command.add_flag("--force", figure.force, "replace an existing file");
-  command.callback([&film, view, spec] {
+  command.callback([&film, &command, view, spec] {
     if (view->count() + spec->count() == 0) throw CLI::ValidationError("film", "needs a view and a checkpoint, or --spec");
+    if (spec->count() > 0)
+      refuse_beside(command, "the spec", film.figure.prompt, {"--spec", "--first", "--last", "--seconds", "--fps", "--width", "--height"});
     if (const std::string wrong = wrong_film(film.film); !wrong.empty()) throw CLI::ValidationError("film", wrong);
   });
 }

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/json_object.h"
 #include "engine/error.h"
-#include "views/chart.h"
 #include "views/parts.h"
 
 namespace statescope {
@@ -16,6 +16,8 @@ namespace {
 using nlohmann::json;
 
 constexpr double kMost = 1e300;
+constexpr std::array<std::pair<std::string_view, ChartLegend>, 3> kLegends{
+    {{"beside", ChartLegend::beside}, {"above", ChartLegend::above}, {"none", ChartLegend::none}}};
 
 ChartKeys::Axis axis_in(JsonObject object) {
   ChartKeys::Axis axis;
@@ -57,6 +59,11 @@ void read_chart_keys(JsonObject& object, ChartKeys& keys) {
     keys.y = {object.text_of(*y, "y")};
   else
     object.take("y", keys.y);
+  if (object.has("legend")) {
+    const auto known = std::ranges::find(kLegends, object.text("legend"), [](const auto& row) { return row.first; });
+    if (known == kLegends.end()) object.wrong("legend", "beside, above or none");
+    keys.legend = known->second;
+  }
   const json* names = object.find("names");
   if (names && !names->is_object()) object.wrong("names", "an object of names");
   const json none = json::object();
@@ -71,11 +78,13 @@ void put_chart_keys(json& out, const ChartKeys& keys) {
   if (!keys.by.empty()) out["by"] = keys.by;
   if (!keys.y.empty()) out["y"] = keys.y;
   if (!keys.names.empty()) out["names"] = keys.names;
+  if (keys.legend) out["legend"] = std::ranges::find(kLegends, *keys.legend, [](const auto& row) { return row.second; })->first;
 }
 
 void apply(const ChartKeys& keys, Chart& chart) {
   apply(keys.x_axis, chart.x);
   apply(keys.y_axis, chart.y);
+  chart.legend = keys.legend.value_or(chart.legend);
   for (const auto& [series, name] : keys.names) {
     const auto found = std::ranges::find(chart.series, series, &ChartSeries::name);
     if (found == chart.series.end()) {

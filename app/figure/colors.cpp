@@ -1,6 +1,7 @@
 #include "app/figure/colors.h"
 
 #include <QHash>
+#include <cmath>
 
 #include "views/color_vision.h"
 #include "views/colormaps.h"
@@ -15,6 +16,20 @@ std::array<Color, 256> make_grey() {
   for (std::size_t i = 0; i < table.size(); ++i) {
     const auto channel = static_cast<std::uint8_t>(darkest + (lightest - darkest) * static_cast<int>(i) / 255);
     table[i] = {channel, channel, channel};
+  }
+  return table;
+}
+
+/// Dark blue, grey where it is 0, light orange: ever lighter, so that grey keeps the order.
+std::array<Color, 256> make_grey_safe() {
+  constexpr std::array<int, 3> low{16, 44, 96}, zero{140, 140, 140}, high{255, 220, 170};
+  std::array<Color, 256> table;
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const double at = static_cast<double>(i) / 127.5, share = at < 1 ? at : at - 1;
+    const auto channel = [&](std::size_t c) {
+      return static_cast<std::uint8_t>(std::lround(at < 1 ? std::lerp(low[c], zero[c], share) : std::lerp(zero[c], high[c], share)));
+    };
+    table[i] = {channel(0), channel(1), channel(2)};
   }
   return table;
 }
@@ -36,6 +51,12 @@ Color seen_by(Color color, FigureEyes eyes) {
 }
 
 }  // namespace
+
+const std::array<Color, 256>* figure_signs(FigureColors colors) {
+  static const std::array<Color, 256> grey_safe = make_grey_safe();
+  if (colors == FigureColors::grey) return &figure_table(colors);
+  return colors == FigureColors::grey_safe ? &grey_safe : nullptr;
+}
 
 const std::array<Color, 256>& figure_table(FigureColors colors) {
   static const std::array<Color, 256> grey = make_grey();

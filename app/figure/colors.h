@@ -11,6 +11,8 @@ namespace statescope {
 
 /// From the smallest number to the largest, ever lighter.
 const std::array<Color, 256>& figure_table(FigureColors colors);
+/// Of signed numbers likewise, 0 in the middle; null: diverging, which a printer without colours makes ambiguous.
+const std::array<Color, 256>* figure_signs(FigureColors colors);
 
 /// Of people without red, green or blue cones, or of a printer without colours.
 enum class FigureEyes { protan, deutan, tritan, grey };

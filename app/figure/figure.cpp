@@ -7,6 +7,7 @@
 #include <QFontDatabase>
 #include <QImageWriter>
 #include <QPageSize>
+#include <QPagedPaintDevice>
 #include <QPainter>
 #include <QPdfWriter>
 #include <QProcess>
@@ -37,18 +38,27 @@ PaperStyle style_of(const FigureSpec& spec, double dpi, double scale) {
   return {.family = family,
           .line_width = static_cast<float>(spec.line_width),
           .magnitudes = &figure_table(spec.colors),
+          .signs = figure_signs(spec.colors),
+          .outlines = spec.outlines,
           .fineness = static_cast<float>(std::max(1.0, scale * std::max(1.0, 600 / dpi)))};
 }
 
 /// On a device of so many dots to an inch.
-void draw(QPaintDevice& device, double dpi, const Figure& figure) {
+void draw(QPagedPaintDevice* pages, QPaintDevice& device, double dpi, const Figure& figure) {
   const double scale = dpi / kMmPerInch / figure.units_per_mm();
   QPainter painter(&device);
   painter.setRenderHint(QPainter::Antialiasing);
   painter.scale(scale, scale);
-  PaperCanvas canvas(painter, figure.size(), nullptr, style_of(figure.spec(), dpi, scale));
-  figure.draw(canvas);
+  for (std::size_t page = 0; page < figure.pages(); ++page) {
+    if (page > 0 && (!pages || !pages->newPage()))
+      throw Error(
+          fmt::format("the figure has {} pages of {:g} mm at most: a PDF alone has pages", figure.pages(), *figure.spec().max_height_mm));
+    PaperCanvas canvas(painter, figure.size(), nullptr, style_of(figure.spec(), dpi, scale));
+    figure.draw(canvas, page);
+  }
 }
+
+void draw(QPaintDevice& device, double dpi, const Figure& figure) { draw(nullptr, device, dpi, figure); }
 
 QByteArray png_of(const QImage& image, const QString& provenance) {
   QByteArray bytes;
@@ -119,7 +129,7 @@ QByteArray pdf_of(const Figure& figure, const std::string& provenance) {
     writer.setTitle(QString::fromStdString(figure.subject()));
     writer.setDocumentXmpMetadata(xmp_of(provenance));
     if (!provenance.empty()) writer.addFileAttachment("figure.json", QByteArray::fromStdString(provenance), "application/json");
-    draw(writer, kPdfDpi, figure);
+    draw(&writer, writer, kPdfDpi, figure);
   }
   settle(bytes);
   return bytes;
@@ -198,8 +208,10 @@ QByteArray figure_bytes(const Figure& figure, FigureFormat format, const Provena
     case FigureFormat::svg:
       return svg_of(figure, json);
     case FigureFormat::png:
+      if (figure.spec().outlines) throw Error("letters as outlines are of PDF, SVG and EPS: a PNG has no letters");
       return png_of(figure_image(figure, figure.spec().dpi), provenance ? QString::fromStdString(without_spaces(json)) : QString());
     case FigureFormat::eps:
+      if (figure.pages() > 1) throw Error("the figure has several pages: a PDF alone has pages");
       return eps_of(pdf_of(figure, json));
   }
   return {};

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <span>
 
+#include "app/figure/colors.h"
 #include "app/figure/print.h"
 #include "app/figure/room.h"
 #include "app/figure/studies.h"
@@ -80,7 +81,8 @@ Figure::Figure(FigureSpec spec, std::vector<std::unique_ptr<PanelPicture>> panel
   if (kind_ == Kind::moving || has_room(layout_)) return;
   const bool may_grow = !spec_.height_mm && !spec_.aspect;
   for (const double factor : may_grow ? std::span<const double>(kHeights) : std::span<const double>()) {
-    const Layout higher = layout_of(spec_.width_mm, factor * layout_.height_mm);
+    const Layout higher =
+        spec_.max_height_mm ? layout_of(spec_.width_mm, {}, factor) : layout_of(spec_.width_mm, factor * layout_.height_mm);
     if (!has_room(higher)) continue;
     layout_ = higher;
     return;
@@ -90,6 +92,7 @@ Figure::Figure(FigureSpec spec, std::vector<std::unique_ptr<PanelPicture>> panel
   const std::string where =
       fmt::format("{:.0f} × {:.0f} mm have no room for all that {}, with type of {:g} pt{}", layout_.width_mm, layout_.height_mm,
                   panels_.size() == 1 ? "is shown" : "the panels show", spec_.type_pt, collision.empty() ? "" : " (" + collision + ")");
+  if (spec_.max_height_mm) throw Error(where + "; a greater width, or another \"max_height\", may have it");
   if (would_do.width_mm == 0) throw Error(where + "; make a figure of fewer panels");
   throw Error(fmt::format("{}; {:.0f} × {:.0f} mm have it (size {:.0f}x{:.0f}mm)", where, would_do.width_mm, would_do.height_mm,
                           would_do.width_mm, would_do.height_mm));
@@ -108,7 +111,13 @@ float Figure::panel_width(double width_mm) const {
   return (static_cast<float>(width_mm * units_per_mm()) - kGap * (columns - 1)) / columns;
 }
 
-Figure::Layout Figure::layout_of(double width_mm, std::optional<double> height_mm) const {
+std::size_t Figure::pages(const Layout& layout) const {
+  return (static_cast<std::size_t>(spec_.grid_rows()) + layout.rows - 1) / layout.rows;
+}
+
+std::size_t Figure::pages() const { return pages(layout_); }
+
+Figure::Layout Figure::layout_of(double width_mm, std::optional<double> height_mm, double higher) const {
   RoomCanvas measure({}, spec_.family);
   const PrintCanvas paper(measure);
   const Frame shown = frame();
@@ -125,22 +134,34 @@ Figure::Layout Figure::layout_of(double width_mm, std::optional<double> height_m
   layout.over_panels = has_line ? kTitleHeight : 0;
   for (const std::string& text : titles_.panels) layout.over_panels = std::max(layout.over_panels, height_of(text, w - 16 - letter, false));
   const double aspect = spec_.aspect.value_or(usual_aspect(spec_.panels.empty() ? "" : spec_.panels.front().view));
-  const auto rows = static_cast<double>(spec_.grid_rows());
-  const double units = rows * (w / aspect + layout.over_panels + layout.over_rows) + kGap * (rows - 1) + layout.over_columns;
-  layout.height_mm = height_mm.value_or(units / units_per_mm());
+  layout.rows = static_cast<std::size_t>(spec_.grid_rows());
+  const auto needed = [&](std::size_t rows) {
+    const auto n = static_cast<double>(rows);
+    return (n * (higher * w / aspect + layout.over_panels + layout.over_rows) + kGap * (n - 1) + layout.over_columns) / units_per_mm();
+  };
+  if (spec_.max_height_mm && !height_mm)
+    while (layout.rows > 1 && needed(layout.rows) > *spec_.max_height_mm) --layout.rows;
+  layout.height_mm = height_mm.value_or(needed(layout.rows));
+  if (spec_.max_height_mm && !height_mm) layout.height_mm = std::min(layout.height_mm, *spec_.max_height_mm);
   return layout;
 }
 
 std::string Figure::first_collision(const Layout& layout) const {
-  RoomCanvas room(size_of(layout), spec_.family);
-  draw(room, layout);
-  return room.collision();
+  for (std::size_t page = 0; page < pages(layout); ++page) {
+    RoomCanvas room(size_of(layout), spec_.family);
+    draw(room, layout, page);
+    if (std::string collision = room.collision(); !collision.empty()) return collision;
+  }
+  return {};
 }
 
 bool Figure::has_room(const Layout& layout) const {
-  RoomCanvas room(size_of(layout), spec_.family);
-  draw(room, layout);
-  return room.has_room();
+  for (std::size_t page = 0; page < pages(layout); ++page) {
+    RoomCanvas room(size_of(layout), spec_.family);
+    draw(room, layout, page);
+    if (!room.has_room()) return false;
+  }
+  return true;
 }
 
 Figure::Layout Figure::size_that_does() const {
@@ -171,15 +192,15 @@ Frame Figure::frame() const {
            .ticks = static_cast<float>(spec_.ticks)}};
 }
 
-void Figure::draw(Canvas& canvas) const { draw(canvas, layout_); }
+void Figure::draw(Canvas& canvas, std::size_t page) const { draw(canvas, layout_, page); }
 
-void Figure::draw(Canvas& paper, const Layout& layout) const {
+void Figure::draw(Canvas& paper, const Layout& layout, std::size_t page) const {
   const InEnglish english;
   PrintCanvas canvas(paper);
   const Frame shown = frame();
   const Size all = size_of(layout);
   if (!spec_.transparent) canvas.fill_rect({0, 0, all.w, all.h}, shown.theme.panel, 0);
-  const auto columns = static_cast<std::size_t>(spec_.grid_columns()), rows = static_cast<std::size_t>(spec_.grid_rows());
+  const auto columns = static_cast<std::size_t>(spec_.grid_columns()), rows = layout.rows, first = page * rows;
   const float w = panel_width(layout.width_mm);
   const float h = (all.h - layout.over_columns - kGap * static_cast<float>(rows - 1)) / static_cast<float>(rows) - layout.over_rows;
   if (w < kLeast || h - layout.over_panels < kLeast) return canvas.left_out();
@@ -194,8 +215,8 @@ void Figure::draw(Canvas& paper, const Layout& layout) const {
   };
   for (std::size_t i = 0; i < titles_.columns.size(); ++i)
     draw_heading(titles_.columns[i], {static_cast<float>(i) * (w + kGap), 0, w, layout.over_columns}, Align::center);
-  for (std::size_t row = 0; row < rows; ++row) {
-    const float top = layout.over_columns + static_cast<float>(row) * (layout.over_rows + h + kGap);
+  for (std::size_t row = first; row < std::min(first + rows, static_cast<std::size_t>(spec_.grid_rows())); ++row) {
+    const float top = layout.over_columns + static_cast<float>(row - first) * (layout.over_rows + h + kGap);
     if (row < titles_.rows.size()) draw_heading(titles_.rows[row], {0, top, all.w, layout.over_rows}, Align::left);
     for (std::size_t i = row * columns; i < std::min((row + 1) * columns, panels_.size()); ++i)
       draw_panel(i, canvas, {static_cast<float>(i % columns) * (w + kGap), top + layout.over_rows, w, h}, layout);
@@ -203,7 +224,7 @@ void Figure::draw(Canvas& paper, const Layout& layout) const {
 }
 
 void Figure::draw_panel(std::size_t index, Canvas& canvas, Rect area, const Layout& layout) const {
-  const Frame shown = frame();
+  const Frame shown = frame_of(index);
   const TextStyle letter = label(shown, kBodyType, shown.theme.ink, Align::left, true), plain = label(shown, kBodyType, shown.theme.ink);
   const Rect body{area.x, area.y + layout.over_panels, area.w, area.h - layout.over_panels};
   float x = area.x + 8, y = area.y + 0.55f * kTitleHeight;
@@ -219,10 +240,22 @@ void Figure::draw_panel(std::size_t index, Canvas& canvas, Rect area, const Layo
   panels_[index]->draw(canvas, body, shown);
 }
 
+bool Figure::has_bar(std::size_t panel) const {
+  const auto columns = static_cast<std::size_t>(spec_.grid_columns());
+  const bool last = panel % columns == columns - 1 || panel + 1 == panels_.size();
+  return spec_.color_bars && (last || !spec_.shared_range || !panels_[panel]->shading());
+}
+
+Frame Figure::frame_of(std::size_t panel) const {
+  Frame own = frame();
+  own.shown.color_bars = has_bar(panel);
+  return own;
+}
+
 /// Above the bar where it has room there, else in the last line of titles.
 void Figure::draw_bar_label(std::size_t index, Canvas& canvas, Rect body, const Layout& layout) const {
   const std::string& text = bar_labels_[index];
-  if (text.empty()) return;
+  if (text.empty() || !has_bar(index)) return;
   RoomCanvas room(size_of(layout), spec_.family);
   PrintCanvas paper(room);
   const Frame shown = frame();
@@ -261,9 +294,14 @@ std::string Figure::caption() const {
 }
 
 std::string Figure::warning() const {
-  RoomCanvas colors(size(), spec_.family);
-  draw(colors);
-  if (!colors.diverging()) return {};
+  if (figure_signs(spec_.colors)) return {};
+  bool diverging = false;
+  for (std::size_t page = 0; page < pages() && !diverging; ++page) {
+    RoomCanvas colors(size(), spec_.family);
+    draw(colors, page);
+    diverging = colors.diverging();
+  }
+  if (!diverging) return {};
   return Figures::tr("signed numbers have diverging colours: printed in grey, a negative number looks like the positive one of its size");
 }
 

@@ -29,13 +29,15 @@ class Figure {
 
   const FigureSpec& spec() const { return spec_; }
   const std::vector<std::unique_ptr<PanelPicture>>& panels() const { return panels_; }
+  /// Of a page.
   double height_mm() const { return layout_.height_mm; }
+  std::size_t pages() const;
   /// Units of the canvas: type of the usual size is then as large on paper as the spec has it.
   Size size() const;
   /// Units of the canvas to a millimetre.
   double units_per_mm() const;
   /// In light colours. The canvas has size().
-  void draw(Canvas& canvas) const;
+  void draw(Canvas& canvas, std::size_t page = 0) const;
   /// "Similarity", "recall, speed": what it is of, in a few words.
   std::string subject() const;
   /// What a paper would say below it: a sentence or two for each panel.
@@ -44,24 +46,29 @@ class Figure {
   std::string warning() const;
 
  private:
-  /// A size, and in units what stands above the columns, the rows and the panels.
+  /// The size of a page with so many rows, and in units what stands above the columns, the rows and the panels.
   struct Layout {
     double width_mm = 0, height_mm = 0;
+    std::size_t rows = 1;
     float over_columns = 0, over_rows = 0, over_panels = 0;
   };
 
   bool has_letters() const;
   Frame frame() const;
+  /// Panels that have one range share a bar: that of the last panel of each row.
+  bool has_bar(std::size_t panel) const;
+  Frame frame_of(std::size_t panel) const;
   Size size_of(const Layout& layout) const;
   float panel_width(double width_mm) const;
-  /// Of that width and height; unset: by the panels' aspect.
-  Layout layout_of(double width_mm, std::optional<double> height_mm) const;
+  /// Of that width and height; unset: by the panels' aspect, `higher` times as high, as many rows on a page as it may have.
+  Layout layout_of(double width_mm, std::optional<double> height_mm, double higher = 1) const;
+  std::size_t pages(const Layout& layout) const;
   bool has_room(const Layout& layout) const;
   /// RoomCanvas::collision
   std::string first_collision(const Layout& layout) const;
   /// The least tried size, of about the same shape, that has room; of no size, if none has.
   Layout size_that_does() const;
-  void draw(Canvas& canvas, const Layout& layout) const;
+  void draw(Canvas& canvas, const Layout& layout, std::size_t page) const;
   void draw_panel(std::size_t panel, Canvas& canvas, Rect area, const Layout& layout) const;
   void draw_bar_label(std::size_t panel, Canvas& canvas, Rect body, const Layout& layout) const;
 

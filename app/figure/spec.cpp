@@ -33,8 +33,10 @@ struct Preset {
 };
 constexpr std::array<Preset, 5> kPresets{
     {{"single", 89, 0, 6}, {"double", 183, 0, 6}, {"neurips", 139.7, 0, 7}, {"iclr", 139.7, 0, 7}, {"slide", 254, 142.875, 10}}};
-constexpr std::array<std::pair<std::string_view, FigureColors>, 3> kColors{
-    {{"viridis", FigureColors::viridis}, {"cividis", FigureColors::cividis}, {"grey", FigureColors::grey}}};
+constexpr std::array<std::pair<std::string_view, FigureColors>, 4> kColors{{{"viridis", FigureColors::viridis},
+                                                                            {"cividis", FigureColors::cividis},
+                                                                            {"grey", FigureColors::grey},
+                                                                            {"grey-safe", FigureColors::grey_safe}}};
 constexpr std::array<std::pair<std::string_view, RangeChoice::Fit>, 3> kFits{
     {{"own", RangeChoice::Fit::own}, {"full", RangeChoice::Fit::full}, {"most", RangeChoice::Fit::most}}};
 constexpr std::array<std::pair<std::string_view, SpanKind>, 3> kSpans{
@@ -186,12 +188,13 @@ FigurePanel panel_in(const json& value, const std::string& place) {
 }
 
 /// A panel of each combination of what stands in lists.
-std::vector<json> expanded(const json& panel, std::int64_t& columns) {
+std::vector<json> expanded(const json& panel, const std::string& place, std::int64_t& columns) {
   std::vector<json> all{panel};
   if (!panel.is_object()) return all;
   for (const char* key : kExpanded) {
     const auto list = panel.find(key);
     if (list == panel.end() || !list->is_array()) continue;
+    if (list->empty()) throw Error(fmt::format("{}: \"{}\" is an empty list: no panel is left", place, key));
     std::vector<json> more;
     for (const json& each : all) {
       for (const json& value : *list) {
@@ -219,7 +222,7 @@ void read_panels(JsonObject& object, FigureSpec& spec) {
     for (const auto& [key, value] : defaults->items()) {
       if (!panel.contains(key)) panel[key] = value;
     }
-    for (const json& each : expanded(panel, of_lists)) {
+    for (const json& each : expanded(panel, place, of_lists)) {
       if (spec.panels.size() >= kMostPanels) throw Error(fmt::format("a figure has at most {} panels", kMostPanels));
       spec.panels.push_back(panel_in(each, place));
     }
@@ -232,6 +235,8 @@ FigureSpec spec_in(const json& value) {
   FigureSpec spec;
   read_text(object, "size", [&](const std::string& size) { set_size(spec, size); });
   if (object.find("aspect")) object.take("aspect", spec.aspect.emplace(), 0.1, 10);
+  if (object.find("max_height")) object.take("max_height", spec.max_height_mm.emplace(), kLeastMm, kMostMm);
+  if (spec.max_height_mm && spec.height_mm) object.wrong("max_height", "away where \"size\" says the height");
   object.take("font", spec.family);
   object.take("type", spec.type_pt, 5, 12);
   object.take("line_width", spec.line_width, 0.1, 10);
@@ -244,6 +249,7 @@ FigureSpec spec_in(const json& value) {
   if (object.find("letters")) object.take("letters", spec.letters.emplace());
   object.take("ticks", spec.ticks, 0.1, 4);
   object.take("transparent", spec.transparent);
+  object.take("outlines", spec.outlines);
   object.take("dpi", spec.dpi, 50, 2400);
   object.take("columns", spec.columns, 0, static_cast<std::int64_t>(kMostPanels));
   read_panels(object, spec);
@@ -335,7 +341,7 @@ std::size_t mode_number(const View& view, std::string_view id, const std::string
 void check_panel(const FigurePanel& panel) {
   if (panel.view.empty() == panel.chart.empty()) throw Error("needs either \"view\" or \"chart\"");
   if (panel.view.empty()) return;
-  if (panel.keys != ChartKeys{}) throw Error("\"x_axis\", \"y_axis\", \"names\", \"x\", \"y\" and \"by\" are a chart's");
+  if (panel.keys != ChartKeys{}) throw Error("\"x_axis\", \"y_axis\", \"names\", \"legend\", \"x\", \"y\" and \"by\" are a chart's");
   const auto row = std::ranges::find(view_catalogue(), panel.view, &ViewRow::id);
   if (row == view_catalogue().end()) {
     std::string known;
@@ -379,6 +385,7 @@ std::string to_json(const FigureSpec& spec) {
   const FigureSpec usual;
   json out{{"size", size_text(spec)}, {"type", spec.type_pt}};
   put(out, "aspect", spec.aspect);
+  put(out, "max_height", spec.max_height_mm);
   put(out, "font", spec.family, usual.family);
   put(out, "line_width", spec.line_width, usual.line_width);
   put(out, "map", name_of(kColors, spec.colors), name_of(kColors, usual.colors));
@@ -390,6 +397,7 @@ std::string to_json(const FigureSpec& spec) {
   put(out, "letters", spec.letters);
   put(out, "ticks", spec.ticks, usual.ticks);
   put(out, "transparent", spec.transparent, usual.transparent);
+  put(out, "outlines", spec.outlines, usual.outlines);
   put(out, "dpi", spec.dpi, usual.dpi);
   put(out, "columns", spec.columns, usual.columns);
   for (const FigurePanel& panel : spec.panels) out["panels"].push_back(panel_json(panel));

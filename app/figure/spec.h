@@ -37,16 +37,18 @@ struct FigurePanel {
   std::optional<std::string> title;  // unset: what is special about this panel
 };
 
-/// Which colours a heatmap of magnitudes has; signed ones stay diverging, but in grey.
-enum class FigureColors { viridis, cividis, grey };
+/// Which colours a heatmap of magnitudes has. Signed ones have diverging colours; in grey, and where grey has to be safe (viridis then),
+/// ever lighter ones from the least to the greatest.
+enum class FigureColors { viridis, cividis, grey, grey_safe };
 
 struct FigureSpec {
   double width_mm = 89;
-  std::optional<double> height_mm;  // unset: by `aspect`
-  std::optional<double> aspect;     // width to height of each panel; unset: usual_aspect of the first panel
-  std::string family;               // of type; empty: the shipped one
-  double type_pt = 6;               // the smallest that is written; 5 … 12
-  double line_width = 1;            // of lines, times the usual
+  std::optional<double> height_mm;      // unset: by `aspect`
+  std::optional<double> max_height_mm;  // the grid's rows go on on further pages (PDF); unset: one page, however high
+  std::optional<double> aspect;         // width to height of each panel; unset: usual_aspect of the first panel
+  std::string family;                   // of type; empty: the shipped one
+  double type_pt = 6;                   // the smallest that is written; 5 … 12
+  double line_width = 1;                // of lines, times the usual
   FigureColors colors = FigureColors::viridis;
   bool shared_range = false;  // all panels have one range of colours
   bool color_bars = true, titles = true, annotations = true;
@@ -54,6 +56,7 @@ struct FigureSpec {
   std::optional<bool> letters;  // a, b, c; unset: where there are several panels
   double ticks = 1;             // how densely they stand, of the usual
   bool transparent = false;     // without a white ground
+  bool outlines = false;        // letters as shapes, for who has not the typeface
   int dpi = 600;                // of a PNG
   std::int64_t columns = 0;     // of the grid; 0: as the lists that panels were expanded from have it, else as square as it goes
   std::vector<FigurePanel> panels;

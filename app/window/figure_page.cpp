@@ -29,9 +29,9 @@ constexpr SizeRow sizes[] = {{QT_TRANSLATE_NOOP("statescope::FigurePage", "89 mm
                              {QT_TRANSLATE_NOOP("statescope::FigurePage", "Slide, 16:9"), "slide"},
                              {QT_TRANSLATE_NOOP("statescope::FigurePage", "Another size"), ""}};
 constexpr int own_size = std::size(sizes) - 1;
-constexpr const char* colors[] = {QT_TRANSLATE_NOOP("statescope::FigurePage", "viridis"),
-                                  QT_TRANSLATE_NOOP("statescope::FigurePage", "cividis"),
-                                  QT_TRANSLATE_NOOP("statescope::FigurePage", "grey")};
+constexpr const char* colors[] = {
+    QT_TRANSLATE_NOOP("statescope::FigurePage", "viridis"), QT_TRANSLATE_NOOP("statescope::FigurePage", "cividis"),
+    QT_TRANSLATE_NOOP("statescope::FigurePage", "grey"), QT_TRANSLATE_NOOP("statescope::FigurePage", "grey-safe")};
 constexpr const char* eyes[] = {
     QT_TRANSLATE_NOOP("statescope::FigurePage", "as it is"), QT_TRANSLATE_NOOP("statescope::FigurePage", "without red cones"),
     QT_TRANSLATE_NOOP("statescope::FigurePage", "without green cones"), QT_TRANSLATE_NOOP("statescope::FigurePage", "without blue cones"),

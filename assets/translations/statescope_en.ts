@@ -2758,19 +2758,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Δ_{t,s} = α_{s+1} · … · α_t (GLA eq. 3, SSE eq. 9)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Δ of its write is left after token {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3, SSE eq. 9)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>π = k S̄, S̄ = α S (Gated DeltaNet eq. 10)</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2874,10 +2862,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>KL(p ‖ p′)</source>
         <translation type="unfinished"></translation>
     </message>
@@ -2902,15 +2886,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Frobenius norms over all slots and heads (GLA eq. 3, SSE eq. 9)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>‖S′‖, here</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>‖C_t‖ / ‖C‖, C_t what is left of what the needle&apos;s tokens wrote (GLA eq. 3, SSE eq. 9)</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -3030,10 +3006,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>float32: slots · H · K · V · 4 (SSE eq. 9, GLA eq. 3)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>tensor</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3047,10 +3019,6 @@
     </message>
     <message>
         <source>bytes</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3, SSE eq. 9); S_t = α_t (S_{t−1} − β_t k_tᵀ (k_t S_{t−1})) + β_t k_tᵀ v_t (Gated DeltaNet eq. 10)</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -3115,18 +3083,6 @@
     </message>
     <message>
         <source>time since the last write</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>least n with Π α over the last n tokens ≤ 1/2 (GLA eq. 3, SSE eq. 9)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>since |ω_r| ≥ 0.001 Σ|ω| (GLA eq. 3, SSE eq. 9)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>(Σ|ω|)² / Σω², ω the coefficients of v (GLA eq. 3, SSE eq. 9)</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -3881,6 +3837,42 @@
         <source>score of it</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Δ_{t,s} = α_{s+1} · … · α_t</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>π = k S̄, S̄ = α S</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Frobenius norms over all slots and heads</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>‖C_t‖ / ‖C‖, C_t what is left of what the needle&apos;s tokens wrote</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>float32: slots · H · K · V · 4</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>taken by decay</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>least n with Π α over the last n tokens ≤ 1/2</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>since |ω_r| ≥ 0.001 Σ|ω|</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>(Σ|ω|)² / Σω², ω the coefficients of v</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::BreakpointPage</name>
@@ -4227,6 +4219,10 @@
     </message>
     <message>
         <source>Writing. The checksum of a large checkpoint takes a while…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>grey-safe</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

@@ -218,7 +218,7 @@ TEST_CASE("figure: a grid from a spec shares one range; letters, titles and a vi
     "checkpoint": "niah-gla.h5", "layer": [0, 2], "head": [0, 1]}]})";
   REQUIRE(figure_command(arguments) == 0);
   const QByteArray svg = bytes(arguments.output);
-  CHECK(svg.count("<image") == 2 * 4);  // of each panel the state and the bar of its colours
+  CHECK(svg.count("<image") == 0);  // few cells are shapes
   for (const char* text : {">a<", ">d<", ">layer 2<", ">head 1<"}) CHECK(svg.contains(text));
   arguments.output = folder.filePath("none.svg").toStdString();
   std::ofstream(arguments.spec) << R"({"panels": [{"view": "state", "prompt": "needle.json", "checkpoint": "niah-transformer.h5"}]})";
