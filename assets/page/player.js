@@ -206,11 +206,12 @@
     element('question').textContent = question ? question.words : '';
     element('choices').replaceChildren(...(question ? question.choices : []).map((words, i) => {
       const button = document.createElement('button'), right = revealed && question.right === i;
+      const wrong = revealed && predicted === i && question.right !== null && !right;
       button.type = 'button';
-      button.textContent = right ? `✓  ${words}` : `${i + 1}   ${words}`;
+      button.textContent = `${right ? '✓ ' : wrong ? '✗ ' : `${i + 1}  `} ${words}`;
       button.className = [right ? 'right' : '', predicted === i ? 'chosen' : ''].join(' ');
       button.disabled = revealed;
-      if (right) button.setAttribute('aria-label', `${words}, the run’s answer`);
+      if (right || wrong) button.setAttribute('aria-label', `${words}, ${right ? 'the run’s answer' : 'your prediction'}`);
       button.addEventListener('click', () => reveal(i));
       return button;
     }));
@@ -315,6 +316,7 @@
       const [panel, x, y] = wanted.get('point').split(',').map(Number);
       if (panels[panel]) showTip((await under(panels[panel], x, y)).words, 20, 20);
     }
+    performance.mark('ready');
     root.dataset.ready = 'yes';
   }
 

@@ -1,6 +1,4 @@
-// A page in a browser without a window: it steps, answers, and says under the pointer what the program would.
-#include <QProcess>
-#include <QStandardPaths>
+// A page in Chromium and Firefox, without a window: it steps, answers, and says under the pointer what the program would.
 #include <QTemporaryDir>
 #include <QTextDocumentFragment>
 #include <fstream>
@@ -11,6 +9,7 @@
 #include "app/lesson/lesson.h"
 #include "app/web/page_of_lesson.h"
 #include "app/web/page_of_run.h"
+#include "tests/app/web/browsers.h"
 #include "tests/app/window/qt_application.h"
 #include "tests/catch.h"
 #include "views/hits.h"
@@ -18,33 +17,27 @@
 namespace statescope::page_in_browser_test {
 namespace {
 
-QString browser() {
-  for (const char* name : {"chromium", "chromium-browser", "google-chrome"})
-    if (const QString path = QStandardPaths::findExecutable(name); !path.isEmpty()) return path;
-  return {};
+/// Calls `check` with each browser that is there, and says which are not.
+template <class Check>
+void in_each_browser(const Check& check) {
+  std::vector<std::string> missing;
+  for (const std::unique_ptr<test::Browser>& browser : test::browsers(missing)) {
+    INFO(browser->name());
+    check(*browser);
+  }
+  for (const std::string& name : missing) WARN("skipped: there is no " << name);
 }
 
 /// A page on disk; `at` gives what a browser has made of it, as HTML.
 class Opened {
  public:
-  explicit Opened(const Page& page) { std::ofstream(file()) << page_html(page, 50'000'000); }
+  Opened(const Page& page, test::Browser& browser) : browser_(browser) { std::ofstream(file()) << page_html(page, 50'000'000); }
 
-  std::string at(const std::string& place) const {
-    QProcess process;
-    const QString profile = "--user-data-dir=" + folder_.filePath("profile");
-    process.setProcessChannelMode(QProcess::SeparateChannels);
-    process.start(browser(),
-                  {"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", profile, "--dump-dom",
-                   "--window-size=1200,900", "--virtual-time-budget=20000", QString::fromStdString("file://" + file() + "#" + place)});
-    REQUIRE(process.waitForFinished(120'000));
-    const std::string dom = process.readAllStandardOutput().toStdString();
-    INFO(process.readAllStandardError().toStdString().substr(0, 2000));
-    REQUIRE(dom.find("data-ready=\"yes\"") != std::string::npos);
-    return dom;
-  }
+  std::string at(const std::string& place) const { return browser_.dom("file://" + file() + "#" + place); }
 
  private:
   std::string file() const { return folder_.filePath("page.html").toStdString(); }
+  test::Browser& browser_;
   QTemporaryDir folder_;
 };
 
@@ -94,44 +87,39 @@ FigurePanel panel_of(const std::string& view) {
 }  // namespace
 
 TEST_CASE("page in a browser: a run steps, and what stands under the pointer is the program's") {
-  if (browser().isEmpty()) {
-    WARN("skipped: there is no Chromium");
-    return;
-  }
   qt_application();
   FigureRuns runs;
   Recorder recorder(runs, {.tokens = {.first = 10, .last = 14}});
   const std::vector<FigurePanel> panels{panel_of("state"), panel_of("routing"), panel_of("predictions"), panel_of("decay")};
-  const Opened page(page_of_run(panels, recorder));
+  const Page made = page_of_run(panels, recorder);
   TextWidths widths;
-  for (std::size_t i = 0; i < panels.size(); ++i) {
-    FigurePanel panel = panels[i];
-    panel.token = 12;
-    const auto picture = make_view_picture(panel, runs);
-    WebCanvas canvas(recorder.options().size, widths);
-    picture->view()->draw(canvas, {0, 0, canvas.size().w, canvas.size().h}, {light_theme(), 1, {.hints = false}});
-    HitRegions hits;
-    for (const WebCanvas::Region& region : canvas.regions()) hits.add(region.rect, region.visible, region.grid);
-    REQUIRE(!canvas.regions().empty());
-    const auto cells = [](const WebCanvas::Region& region) { return region.grid.rows * region.grid.columns; };
-    const Rect rect = std::ranges::max(canvas.regions(), {}, cells).visible;
-    const Point at{rect.x + 0.4F * rect.w, rect.y + 0.6F * rect.h};
-    const auto hit = hits.at(at);
-    REQUIRE(hit);
-    const std::string dom = page.at(fmt::format("token=12&point={},{},{}", i, at.x, at.y));
-    INFO(panel.view);
-    CHECK(dom.find("data-token=\"12\"") != std::string::npos);
-    check_same(text_of(dom, "tip"), picture->view()->tooltip(*hit));
-    CHECK(text_of(dom, "token").starts_with("token 12 of 256"));
-    CHECK(text_of(dom, "problem").empty());
-  }
+  in_each_browser([&](test::Browser& browser) {
+    const Opened page(made, browser);
+    for (std::size_t i = 0; i < panels.size(); ++i) {
+      FigurePanel panel = panels[i];
+      panel.token = 12;
+      const auto picture = make_view_picture(panel, runs);
+      WebCanvas canvas(recorder.options().size, widths);
+      picture->view()->draw(canvas, {0, 0, canvas.size().w, canvas.size().h}, {light_theme(), 1, {.hints = false}});
+      HitRegions hits;
+      for (const WebCanvas::Region& region : canvas.regions()) hits.add(region.rect, region.visible, region.grid);
+      REQUIRE(!canvas.regions().empty());
+      const auto cells = [](const WebCanvas::Region& region) { return region.grid.rows * region.grid.columns; };
+      const Rect rect = std::ranges::max(canvas.regions(), {}, cells).visible;
+      const Point at{rect.x + 0.4F * rect.w, rect.y + 0.6F * rect.h};
+      const auto hit = hits.at(at);
+      REQUIRE(hit);
+      const std::string dom = page.at(fmt::format("token=12&point={},{},{}", i, at.x, at.y));
+      INFO(panel.view);
+      CHECK(dom.find("data-token=\"12\"") != std::string::npos);
+      check_same(text_of(dom, "tip"), picture->view()->tooltip(*hit));
+      CHECK(text_of(dom, "token").starts_with("token 12 of 256"));
+      CHECK(text_of(dom, "problem").empty());
+    }
+  });
 }
 
 TEST_CASE("page in a browser: a lesson goes to its steps, asks, and says the run's answer") {
-  if (browser().isEmpty()) {
-    WARN("skipped: there is no Chromium");
-    return;
-  }
   qt_application();
   FigureRuns runs;
   Recorder recorder(runs, {});
@@ -139,19 +127,24 @@ TEST_CASE("page in a browser: a lesson goes to its steps, asks, and says the run
       "---\ntitle: A lesson\ncheckpoint: niah-gla.h5\ntext: the code of hanna is 4 1 7 7\nviews: state\n---\n"
       "## One\ntoken: 3\n\nWords.\n\n## Two\ntoken: 2\ncaption: the rows\n\npredict: How many layers?\n- few [.. 3]\n- more [3 ..]\n"
       "answer: layers\ntoken: 5\n\nIt has {layers}.\n";
-  const Opened page(page_of_lesson(parse_lesson(text, "l.md"), recorder));
-  CHECK(text_of(page.at("step=1"), "heading") == "One");
-  const std::string open = page.at("step=2");
-  CHECK(text_of(open, "question") == "How many layers?");
-  CHECK(text_of(open, "verdict").empty());
-  CHECK(text_of(open, "caption") == "Look at: the rows");
-  CHECK(open.find("data-token=\"2\"") != std::string::npos);
-  const std::string wrong = page.at("step=2&answer=1");
-  CHECK(text_of(wrong, "verdict") == "Not what you predicted. The run’s answer: 4.");
-  CHECK(wrong.find("It has 4.") != std::string::npos);
-  CHECK(wrong.find("data-token=\"5\"") != std::string::npos);
-  CHECK(text_of(page.at("step=2&answer=2"), "verdict") == "As you predicted. The run’s answer: 4.");
-  CHECK(text_of(page.at("step=2&answer=0"), "verdict") == "The run’s answer: 4.");
+  const Page made = page_of_lesson(parse_lesson(text, "l.md"), recorder);
+  in_each_browser([&](test::Browser& browser) {
+    const Opened page(made, browser);
+    CHECK(text_of(page.at("step=1"), "heading") == "One");
+    const std::string open = page.at("step=2");
+    CHECK(text_of(open, "question") == "How many layers?");
+    CHECK(text_of(open, "verdict").empty());
+    CHECK(text_of(open, "caption") == "Look at: the rows");
+    CHECK(open.find("data-token=\"2\"") != std::string::npos);
+    const std::string wrong = page.at("step=2&answer=1");
+    CHECK(text_of(wrong, "verdict") == "Not what you predicted. The run’s answer: 4.");
+    CHECK(wrong.find("It has 4.") != std::string::npos);
+    CHECK(wrong.find("data-token=\"5\"") != std::string::npos);
+    CHECK(wrong.find(">✗  few</button>") != std::string::npos);
+    CHECK(wrong.find(">✓  more</button>") != std::string::npos);
+    CHECK(text_of(page.at("step=2&answer=2"), "verdict") == "As you predicted. The run’s answer: 4.");
+    CHECK(text_of(page.at("step=2&answer=0"), "verdict") == "The run’s answer: 4.");
+  });
 }
 
 }  // namespace statescope::page_in_browser_test
