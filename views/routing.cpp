@@ -191,9 +191,12 @@ std::string alarm_words(const PartitionBox& box) { return box.alarm.empty() ? ""
 
 namespace {
 
-std::string load_text(const PartitionBox& box) {
+/// From the longest to the shortest.
+std::vector<std::string> load_texts(const PartitionBox& box) {
   const std::string tokens = tokens_text(box.load);
-  return box.shared ? Views::tr("{}, all", tokens) : Views::tr("{}, {:.2f}× fair", tokens, box.load_ratio);
+  if (box.shared) return {Views::tr("{}, all", tokens), tokens};
+  return {Views::tr("{}, {:.2f}× fair", tokens, box.load_ratio), Views::tr("{:.2f}× fair", box.load_ratio),
+          fmt::format("{:.2f}×", box.load_ratio)};
 }
 
 /// The name, e as a bar, e as a number.
@@ -216,13 +219,20 @@ void draw_gate_line(const Picture& picture, const PartitionBox& box, Rect row) {
   picture.canvas.fill_rect({track.x, track.y, track.w * std::clamp(box.gate, 0.0f, 1.0f), track.h}, identity_color(box.identity, theme));
 }
 
+/// The load in as many words as there is room for, and beside it what is wrong with it.
 void draw_load_line(const Picture& picture, const PartitionBox& box, Rect row) {
   const TextStyle alarm = label(picture.frame, kSmallType, picture.frame.theme.ink, Align::right, true);
+  const TextStyle faint = label(picture.frame, kSmallType, picture.frame.theme.faint);
   const std::string alarm_text = alarm_words(box);
   const float alarm_width = alarm_text.empty() ? 0 : picture.canvas.text_width(alarm_text, alarm) + 8 * picture.s;
-  const float y = row.y + row.h / 2;
-  fitted_text(picture.canvas, {row.x, y}, load_text(box), label(picture.frame, kSmallType, picture.frame.theme.faint), row.w - alarm_width);
-  fitted_text(picture.canvas, {row.right(), y}, alarm_text, alarm, row.w);
+  const float y = row.y + row.h / 2, room = row.w - alarm_width;
+  const std::vector<std::string> texts = load_texts(box);
+  const auto fits = [&](const std::string& text) { return picture.canvas.text_width(text, faint) <= room; };
+  const auto load = std::ranges::find_if(texts, fits);
+  const std::string& shown = load == texts.end() ? texts.back() : *load;
+  fitted_text(picture.canvas, {row.x, y}, shown, faint, row.w);
+  const float left = row.w - picture.canvas.text_width(shown, faint) - 8 * picture.s;
+  if (!alarm_text.empty()) fitted_text(picture.canvas, {row.right(), y}, alarm_text, alarm, left);
 }
 
 void draw_box(const Picture& picture, std::int64_t place) {

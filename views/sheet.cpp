@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <span>
 
 #include "views/parts.h"
 #include "views/words.h"
@@ -221,8 +222,9 @@ std::vector<Array> arrays_of(const std::vector<Sheet>& sheets) {
   return arrays;
 }
 
-Table table_of(const std::vector<Sheet>& sheets) {
-  const std::vector<RowGroup> groups = row_groups(sheets);
+namespace {
+
+Table table_from(std::span<const RowGroup> groups) {
   if (groups.empty()) return {};
   const bool one = groups.size() == 1, text = one && has_both(groups.front());
   const Axis& first = *groups.front().axis;
@@ -248,6 +250,47 @@ Table table_of(const std::vector<Sheet>& sheets) {
     before += columns[g].size();
   }
   return table;
+}
+
+/// Of the first column that has one value there.
+std::string value_at(const Sheet& sheet, const Places& at) {
+  for (const Column& column : sheet.columns) {
+    if (open_axis(column, at) != -1) continue;
+    if (std::string value = column.value(index_of(sheet, column, at)); !value.empty()) return value;
+  }
+  return {};
+}
+
+Places places_here(const Sheet& sheet) {
+  Places at{-1, -1, -1};
+  for (std::size_t axis = 0; axis < sheet.axes.size(); ++axis) at[axis] = here_on(sheet.axes[axis]);
+  return at;
+}
+
+}  // namespace
+
+Table table_of(const std::vector<Sheet>& sheets) { return table_from(row_groups(sheets)); }
+
+std::vector<Table> tables_of(const std::vector<Sheet>& sheets) {
+  std::vector<Table> tables;
+  for (const RowGroup& group : row_groups(sheets)) tables.push_back(table_from({&group, 1}));
+  return tables;
+}
+
+std::string value_of(const std::vector<Sheet>& sheets, const std::optional<Hit>& hit) {
+  if (hit) {
+    const Sheet* sheet = sheet_of(sheets, *hit);
+    if (!sheet) return {};
+    Places at = hit->at;
+    for (std::size_t axis = 0; axis < sheet->axes.size(); ++axis)
+      if (at[axis] == Hit::here) at[axis] = here_on(sheet->axes[axis]);
+    return value_at(*sheet, at);
+  }
+  for (const Sheet& sheet : sheets) {
+    if (sheet.rows < 0) continue;
+    if (std::string value = value_at(sheet, places_here(sheet)); !value.empty()) return value;
+  }
+  return {};
 }
 
 std::string tooltip_of(const std::vector<Sheet>& sheets, const Hit& hit) {
@@ -299,8 +342,7 @@ CursorMove move_of(const std::vector<Sheet>& sheets, const Hit& hit) {
 std::string reading_of(const std::vector<Sheet>& sheets) {
   std::vector<std::string> all;
   for (const Sheet& sheet : sheets) {
-    Places at{-1, -1, -1};
-    for (std::size_t axis = 0; axis < sheet.axes.size(); ++axis) at[axis] = here_on(sheet.axes[axis]);
+    const Places at = places_here(sheet);
     if (sheet.rows < 0 || std::ranges::all_of(at, [](std::int64_t place) { return place < 0; })) continue;
     for (const Column& column : sheet.columns) {
       if (std::string words = said(sheet, column, at, false); !words.empty()) all.push_back(std::move(words));

@@ -86,9 +86,13 @@ Axis axis_of_names(std::string name, std::vector<std::string> labels, std::int64
 std::vector<Array> arrays_of(const std::vector<Sheet>& sheets);
 /// Sheets whose rows are along axes of one name share them.
 Table table_of(const std::vector<Sheet>& sheets);
+/// Each of those that `table_of` puts into one: of all rows along axes of one name.
+std::vector<Table> tables_of(const std::vector<Sheet>& sheets);
 /// The columns that are along all axes of which the hit names a place. Empty: there are none, or no such place.
 std::string tooltip_of(const std::vector<Sheet>& sheets, const Hit& hit);
 CursorMove move_of(const std::vector<Sheet>& sheets, const Hit& hit);
+/// The first number or text there, alone: "0.25". Without `hit`: under the cursor. Empty: there is none.
+std::string value_of(const std::vector<Sheet>& sheets, const std::optional<Hit>& hit);
 /// What stands under the cursor: "‖π‖ = 0.25, β = 0.5."
 std::string reading_of(const std::vector<Sheet>& sheets);
 

@@ -205,7 +205,10 @@ void draw_token(const Strip& strip, Rect cell, std::int64_t token) {
   const Color ink = read ? theme.ink : theme.faint;
   const Rect box{cell.x, cell.y + 1 * strip.s, cell.w - strip.gap(), strip.token_height() - 2 * strip.s};
   if (needle) strip.canvas.fill_rect(box, faded(theme.needle, read ? 0.35f : 0.15f), 3 * strip.s);
-  draw_token_text(strip, {cell.x, cell.y, cell.w - strip.gap(), cell.h}, token, ink, needle ? ink : theme.faint);
+  const bool found = std::ranges::binary_search(strip.frame.shown.found, token);
+  if (found) strip.canvas.fill_rect(box, faded(theme.accent, 0.2f), 3 * strip.s);
+  draw_token_text(strip, {cell.x, cell.y, cell.w - strip.gap(), cell.h}, token, ink, needle || found ? ink : theme.faint);
+  if (found) strip.canvas.stroke_rect(box, theme.ink, strip.s, 3 * strip.s);
   if (token == strip.data.token && cursor) strip.canvas.stroke_rect(box, theme.accent, 2 * strip.s, 3 * strip.s);
   if (token == strip.data.reference) draw_reference(strip, box);
   for (std::size_t i = 0; i < strip.lanes.size(); ++i)

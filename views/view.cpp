@@ -6,6 +6,10 @@ std::vector<Array> View::arrays() const { return arrays_of(sheets()); }
 
 Table View::table() const { return table_of(sheets()); }
 
+std::vector<Table> View::tables() const { return tables_of(sheets()); }
+
+std::string View::value(const std::optional<Hit>& hit) const { return value_of(sheets(), hit); }
+
 std::string View::tooltip(const Hit& hit) const { return tooltip_of(sheets(), hit); }
 
 CursorMove View::on_hit(const Hit& hit) const { return move_of(sheets(), hit); }

@@ -44,12 +44,13 @@ Color identity_color(std::int64_t index, const Theme& theme);
 
 /// What paper and pages may have otherwise than the window.
 struct Shown {
-  bool captions = true;    // a view's sentences, numbers beside its drawing, the cursor's own lines
-  bool marks = true;       // needle spans, borders of partitions, the training length
-  bool color_bars = true;  // their place stays
-  bool hints = true;       // what the pointer and keys of the window would do
-  bool cursor = true;      // what is chosen stands out, and a bar says which part of the text is in sight
-  float ticks = 1;         // how densely they stand, of the usual
+  bool captions = true;                  // a view's sentences, numbers beside its drawing, the cursor's own lines
+  bool marks = true;                     // needle spans, borders of partitions, the training length
+  bool color_bars = true;                // their place stays
+  bool hints = true;                     // what the pointer and keys of the window would do
+  bool cursor = true;                    // what is chosen stands out, and a bar says which part of the text is in sight
+  float ticks = 1;                       // how densely they stand, of the usual
+  std::vector<std::int64_t> found = {};  // tokens in which a search has found its words, ascending: they stand out in the text
 };
 
 /// Plain numbers a drawing needs and every view shares, computed once per frame.
@@ -142,10 +143,13 @@ class View {
   // Of the sheets:
   std::vector<Array> arrays() const;
   Table table() const;
+  std::vector<Table> tables() const;
   /// For the screen reader: the sentence, and what stands under the cursor.
   std::string describe() const;
   /// What stands under the pointer, exactly, and where the number comes from; `hit` is of the last drawing. Empty: nothing to say.
   std::string tooltip(const Hit& hit) const;
+  /// The number or text there, alone; without `hit` that under the cursor. Empty: there is none.
+  std::string value(const std::optional<Hit>& hit) const;
   /// What choosing the place of the last drawing does.
   CursorMove on_hit(const Hit& hit) const;
 

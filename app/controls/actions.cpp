@@ -9,15 +9,29 @@ namespace {
 
 QString setting_of(const Actions::Row& row) { return "keys/" + QString::fromStdString(row.id); }
 
-/// The first of its letters that none before it has.
+/// The first of its letters that none before it has, those that begin a word first.
 QString with_letter(const QString& title, QString& taken) {
-  for (qsizetype i = 0; i < title.size(); ++i) {
-    const QChar letter = title[i].toLower();
-    if (!letter.isLetter() || taken.contains(letter)) continue;
-    taken += letter;
-    return QString(title).insert(i, QLatin1Char('&'));
+  for (const bool begins_word : {true, false}) {
+    for (qsizetype i = 0; i < title.size(); ++i) {
+      const QChar letter = title[i].toLower();
+      if (!letter.isLetter() || taken.contains(letter) || (begins_word && i > 0 && title[i - 1].isLetter())) continue;
+      taken += letter;
+      return QString(title).insert(i, QLatin1Char('&'));
+    }
   }
   return title;
+}
+
+/// Of its entries, while it is open: elsewhere the same actions' names have no mark in them.
+void show_letters(QMenu& menu) {
+  QString taken;
+  for (QAction* entry : menu.actions()) {
+    if (entry->isSeparator() || entry->text().contains('&')) continue;
+    const QString name = entry->text();
+    entry->setText(with_letter(name, taken));
+    QObject::connect(
+        &menu, &QMenu::aboutToHide, entry, [entry, name] { entry->setText(name); }, Qt::SingleShotConnection);
+  }
 }
 
 }  // namespace
@@ -101,7 +115,10 @@ void Actions::fill(QMenuBar& bar) {
       for (const Row& row : rows_)
         if (menu->actions().contains(row.action)) row.action->setEnabled(all_on || is_available(*row.command, window_));
     };
-    connect(menu, &QMenu::aboutToShow, this, [grey] { grey(false); });
+    connect(menu, &QMenu::aboutToShow, this, [grey, menu] {
+      grey(false);
+      show_letters(*menu);
+    });
     connect(menu, &QMenu::aboutToHide, this, [grey] { grey(true); });
     return menu;
   };

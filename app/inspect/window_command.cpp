@@ -15,20 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// How a shell finds this very program: by its name where PATH leads to it, else by its place.
-std::string program_word() {
-  std::error_code none;
-  const fs::path program = fs::read_symlink("/proc/self/exe", none);
-  if (none) return "statescope";
-  const char* path = std::getenv("PATH");
-  std::istringstream folders(path ? path : "");
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    const fs::path there = fs::path(folder) / "statescope";
-    if (!folder.empty() && fs::exists(there, none)) return fs::equivalent(there, program, none) ? "statescope" : shell_word(program);
-  }
-  return shell_word(program);
-}
-
 /// $'…' of bash, zsh and POSIX 2024, for what cannot stand in plain quotes on one line.
 std::string escaped_word(const std::string& word, bool is_text) {
   std::string quoted = "$'";
@@ -95,6 +81,19 @@ std::optional<std::int64_t> number_of(const Diagnosis& diagnosis, std::string_vi
 }
 
 }  // namespace
+
+std::string program_word() {
+  std::error_code none;
+  const fs::path program = fs::read_symlink("/proc/self/exe", none);
+  if (none) return "statescope";
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path ? path : "");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const fs::path there = fs::path(folder) / "statescope";
+    if (!folder.empty() && fs::exists(there, none)) return fs::equivalent(there, program, none) ? "statescope" : shell_word(program);
+  }
+  return shell_word(program);
+}
 
 std::string shell_word(const std::string& word) {
   constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+%@";

@@ -8,6 +8,9 @@
 
 namespace statescope {
 
+/// How a shell finds this very program: by its name where PATH leads to it, else by its place.
+std::string program_word();
+
 /// A word as a shell takes it, whatever stands in it; on one line.
 std::string shell_word(const std::string& word);
 

@@ -1,6 +1,7 @@
 #include "app/lesson/lesson_page.h"
 
 #include <QAccessible>
+#include <QMenu>
 #include <QTextBlock>
 #include <QTextDocument>
 #include <QTextDocumentFragment>
@@ -73,8 +74,8 @@ std::vector<LessonEntry> lesson_entries() {
 
 }  // namespace
 
-LessonPage::LessonPage(LessonPlayer& player, const FindAction& action, QWidget* parent)
-    : QStackedWidget(parent), player_(player), action_(action), entries_(lesson_entries()) {
+LessonPage::LessonPage(LessonPlayer& player, const LessonProgress& progress, const FindAction& action, QWidget* parent)
+    : QStackedWidget(parent), player_(player), progress_(progress), action_(action), entries_(lesson_entries()) {
   setObjectName("panel");
   setAccessibleName(tr("Lesson"));
   addWidget(make_list());
@@ -100,9 +101,10 @@ QWidget* LessonPage::make_list() {
   list_->setWordWrap(true);
   list_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   for (const LessonEntry& entry : entries_) {
-    auto* item = new QListWidgetItem(entry.title + "\n" + entry.about, list_);
+    auto* item = new QListWidgetItem(list_);
     item->setData(Qt::UserRole, to_qstring(entry.file.string()));
   }
+  show_progress();
   list_->setCurrentRow(0);
   connect(list_, &QListWidget::itemActivated, this,
           [this](const QListWidgetItem* item) { Q_EMIT chosen(item->data(Qt::UserRole).toString().toStdString()); });
@@ -134,6 +136,10 @@ QWidget* LessonPage::make_step() {
   auto* body = new QWidget;
   auto* text = new QVBoxLayout(body);
   text->setContentsMargins(0, 0, 0, 0);
+  go_on_ = new QPushButton(body);
+  go_on_->setObjectName("choice");
+  connect(go_on_, &QPushButton::clicked, &player_, &LessonPlayer::go_on);
+  text->addWidget(go_on_);
   heading_ = add_label(*text, "model");
   caption_ = add_label(*text, "caption");
   prose_ = add_label(*text, "prose", Qt::RichText);
@@ -161,16 +167,23 @@ QWidget* LessonPage::make_step() {
   picture_ = button("lesson-picture");
   back_ = button("lesson-previous");
   next_ = button("lesson-next");
-  place_ = new QLabel(page);
-  place_->setObjectName("faint");
-  place_->setAlignment(Qt::AlignCenter);
+  place_ = new QToolButton(page);
+  place_->setObjectName("small");
+  place_->setAccessibleName(tr("Steps of the lesson"));
+  place_->setToolTip(tr("Steps of the lesson"));
+  place_->setPopupMode(QToolButton::InstantPopup);
+  place_->setFocusPolicy(Qt::TabFocus);
+  place_->setMenu(new QMenu(place_));
+  connect(place_->menu(), &QMenu::aboutToShow, this, &LessonPage::list_steps);
   buttons_below_ = new QWidget(page);
   auto* below = new QVBoxLayout(buttons_below_);
   below->setContentsMargins(0, 0, 0, 0);
   below->addWidget(picture_);
   bottom_ = new QHBoxLayout;
   bottom_->addWidget(back_);
-  bottom_->addWidget(place_, 1);
+  bottom_->addStretch(1);
+  bottom_->addWidget(place_);
+  bottom_->addStretch(1);
   bottom_->addWidget(next_);
   below->addLayout(bottom_);
   layout->addWidget(buttons_below_);
@@ -179,7 +192,6 @@ QWidget* LessonPage::make_step() {
 
 void LessonPage::set_frame(const Frame& frame) {
   const auto px = [&frame](int length) { return static_cast<int>(static_cast<float>(length) * frame.scale); };
-  usual_width_ = px(360);
   for (int i = 0; i < count(); ++i) {
     widget(i)->layout()->setContentsMargins(px(14), px(10), px(12), px(10));
     widget(i)->layout()->setSpacing(px(8));
@@ -192,9 +204,9 @@ void LessonPage::set_frame(const Frame& frame) {
   leave_->setIconSize({px(12), px(12)});
 }
 
-void LessonPage::set_room(bool wide, bool low) {
-  setMinimumWidth(wide ? 0 : usual_width_);
-  setMaximumWidth(wide ? QWIDGETSIZE_MAX : usual_width_);
+void LessonPage::set_room(std::optional<int> width, bool low) {
+  setMinimumWidth(width.value_or(0));
+  setMaximumWidth(width.value_or(QWIDGETSIZE_MAX));
   QWidget* const above_buttons = low ? scroll_->widget() : widget(1);
   if (buttons_below_->parentWidget() == above_buttons) return;
   QWidget* const focused = window()->focusWidget();
@@ -207,7 +219,37 @@ void LessonPage::set_room(bool wide, bool low) {
   if (was_here) focused->setFocus();  // a widget that changes its parent loses it
 }
 
+void LessonPage::set_slides(bool slides) {
+  if (slides == slides_) return;
+  slides_ = slides;
+  show_step();
+}
+
+void LessonPage::show_progress() {
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const QString words = progress_.words(entries_[i].file);
+    const QString about = words.isEmpty() ? entries_[i].about : QStringLiteral("%1 · %2").arg(entries_[i].about, words);
+    list_->item(static_cast<int>(i))->setText(entries_[i].title + "\n" + about);
+  }
+}
+
+/// With what is done; a step that takes numbers from one that has not been seen is grey.
+void LessonPage::list_steps() {
+  QMenu& menu = *place_->menu();
+  menu.clear();
+  const LessonMarks marks = player_.marks();
+  for (std::size_t i = 0; i < marks.steps.size(); ++i) {
+    const QString title = to_qstring(player_.lesson()->steps[i].title).replace('&', QLatin1String("&&"));
+    QAction* const step = menu.addAction(QStringLiteral("%1  %2  %3").arg(marks.steps[i].done ? "✓" : " ").arg(i + 1).arg(title));
+    step->setCheckable(true);
+    step->setChecked(i == player_.index());
+    step->setEnabled(player_.can_go_to(i));
+    connect(step, &QAction::triggered, &player_, [this, i] { player_.go_to_step(i); });
+  }
+}
+
 void LessonPage::show_list() {
+  show_progress();
   setCurrentIndex(0);
   list_->setFocus(Qt::ShortcutFocusReason);
 }
@@ -262,10 +304,13 @@ void LessonPage::show_step() {
   const Lesson& lesson = *player_.lesson();
   const LessonStep& step = player_.step();
   const std::string& caption = player_.picture().caption;
+  const std::optional<std::size_t> left_at = player_.left_at();
+  go_on_->setVisible(left_at.has_value());
+  if (left_at) go_on_->setText(tr("Go on at step %1: %2").arg(*left_at + 1).arg(to_qstring(lesson.steps[*left_at].title)));
   title_->setText(to_qstring(lesson.title));
   heading_->setText(to_qstring(step.title));
   set_text(caption_, caption.empty() ? QString() : tr("Look at: %1").arg(to_qstring(caption)));
-  set_markdown(prose_, player_.filled(step.prose));
+  set_markdown(prose_, slides_ ? std::string() : player_.filled(step.prose));
   show_question();
   const std::vector<std::string> broken = player_.broken_claims();
   set_text(broken_, broken.empty() ? QString() : broken_words(broken));
@@ -290,13 +335,15 @@ void LessonPage::show_question() {
     QPushButton& button = *buttons_[static_cast<qsizetype>(i)];
     const QString words = to_qstring(step.question->choices[i].words),
                   key = action_("lesson-choice" + std::to_string(i + 1))->shortcut().toString(QKeySequence::NativeText);
-    const bool is_right = revealed && right == i;
-    button.setText(is_right ? QStringLiteral("✓  %1").arg(words) : QStringLiteral("%1   %2").arg(key, words));
+    const bool is_right = revealed && right == i, is_wrong = revealed && right && predicted == i && right != i;
+    button.setText(is_right   ? QStringLiteral("✓  %1").arg(words)
+                   : is_wrong ? QStringLiteral("✗  %1").arg(words)
+                              : QStringLiteral("%1   %2").arg(key, words));
     button.setEnabled(!revealed);
     button.setDefault(is_right);
-    button.setAccessibleName(is_right ? tr("%1, the run’s answer").arg(words) : words);
+    button.setAccessibleName(is_right ? tr("%1, the run’s answer").arg(words) : is_wrong ? tr("%1, your prediction").arg(words) : words);
   }
-  set_markdown(reveal_, revealed ? player_.filled(step.reveal) : std::string());
+  set_markdown(reveal_, revealed && !slides_ ? player_.filled(step.reveal) : std::string());
   if (!revealed) return set_text(verdict_, {});
   set_text(verdict_, verdict(to_qstring(player_.answer()), predicted, right));
 }

@@ -28,17 +28,21 @@ class LessonPage : public QStackedWidget {
  public:
   /// An action of the window by its command's id.
   using FindAction = std::function<QAction*(std::string_view id)>;
-  LessonPage(LessonPlayer& player, const FindAction& action, QWidget* parent = nullptr);
+  LessonPage(LessonPlayer& player, const LessonProgress& progress, const FindAction& action, QWidget* parent = nullptr);
 
   void set_frame(const Frame& frame);
-  /// Wide: takes all the room there is instead of its usual width. Low: the step's text has the page for itself, its buttons follow it.
-  void set_room(bool wide, bool low);
+  /// Width: of the page; none: all the room there is. Low: the step's text has the page for itself, its buttons follow it.
+  void set_room(std::optional<int> width, bool low);
   /// Those that ship with the program.
   const std::vector<LessonEntry>& entries() const { return entries_; }
   /// The one after that on its way; null: there is none.
   const LessonEntry* next_lesson() const;
+  /// Its text is somewhere else: what to look at, questions and answers stay.
+  void set_slides(bool slides);
   /// Gives the list the keyboard.
   void show_list();
+  /// How far each lesson has come stands in the list.
+  void show_progress();
   /// How the run's answer stands to what was predicted.
   static QString verdict(const QString& answer, std::optional<std::size_t> predicted, std::optional<std::size_t> right);
   /// Of LessonPlayer::broken_claims, which are some.
@@ -58,13 +62,16 @@ class LessonPage : public QStackedWidget {
   void show_question();
   void show_reveal();
   void make_choices();
+  void list_steps();
 
   LessonPlayer& player_;
+  const LessonProgress& progress_;
   FindAction action_;
   std::vector<LessonEntry> entries_;
-  int usual_width_ = 0;
+  bool slides_ = false;
   QListWidget* list_ = nullptr;
-  QLabel *title_ = nullptr, *place_ = nullptr;      // of the lesson; which step
+  QLabel* title_ = nullptr;                         // of the lesson
+  QToolButton* place_ = nullptr;                    // which step; its menu lists them
   QHBoxLayout *top_ = nullptr, *bottom_ = nullptr;  // beside the title; of the buttons
   QToolButton* leave_ = nullptr;
   QScrollArea* scroll_ = nullptr;                   // what follows scrolls
@@ -74,7 +81,7 @@ class LessonPage : public QStackedWidget {
   QList<QPushButton*> buttons_;
   QLabel *verdict_ = nullptr, *reveal_ = nullptr, *broken_ = nullptr;
   QWidget* buttons_below_ = nullptr;
-  QPushButton *picture_ = nullptr, *back_ = nullptr, *next_ = nullptr;
+  QPushButton *picture_ = nullptr, *back_ = nullptr, *next_ = nullptr, *go_on_ = nullptr;
 };
 
 }  // namespace statescope

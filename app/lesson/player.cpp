@@ -50,11 +50,13 @@ LessonPlayer::LessonPlayer(Navigator& navigator, Stage& stage, Comparison& compa
   });
 }
 
-void LessonPlayer::start(Lesson lesson) {
+void LessonPlayer::start(Lesson lesson, std::optional<LessonMarks> before) {
   leave();
   before_ = stage_.arrangement();
   lesson_ = std::move(lesson);
+  left_ = std::move(before);
   progress_.assign(lesson_->steps.size(), {});
+  if (left_) notes_ = left_->notes;
   enter(0, true);
 }
 
@@ -87,11 +89,51 @@ void LessonPlayer::next() {
   if (!is_revealed()) return reveal({});
   const bool on_its_way = navigator_.is_opening() || own_.run == navigator_.run();
   const bool waits_for_notes = !step().notes.empty() && !is_ready() && on_its_way;
-  if (index_ + 1 < lesson_->steps.size() && !waits_for_notes) enter(index_ + 1, true);
+  if (index_ + 1 == lesson_->steps.size() || waits_for_notes) return;
+  progress_[index_].done = true;
+  enter(index_ + 1, true);
 }
 
 void LessonPlayer::previous() {
   if (lesson_ && index_ > 0) enter(index_ - 1, false);
+}
+
+std::optional<std::size_t> LessonPlayer::left_at() const {
+  const bool any = lesson_ && index_ == 0 && left_ && left_->step > 0 && !left_->is_finished();
+  return any ? std::optional(left_->step) : std::nullopt;
+}
+
+void LessonPlayer::go_on() {
+  if (!left_at()) return;
+  for (std::size_t i = 0; i < progress_.size(); ++i) {
+    const LessonMarks::Step& step = left_->steps[i];
+    progress_[i].predicted = step.predicted;
+    progress_[i].revealed = step.revealed;
+  }
+  enter(left_->step, true);
+}
+
+void LessonPlayer::go_to_step(std::size_t index) {
+  if (lesson_ && index < lesson_->steps.size() && can_go_to(index)) enter(index, true);
+}
+
+bool LessonPlayer::can_go_to(std::size_t index) const {
+  const LessonStep& step = lesson_->steps[index];
+  const auto is_known = [this](const ProsePart& part) {
+    const auto* recall = std::get_if<Recall>(&part);
+    return !recall || notes_.contains(recall->name);
+  };
+  return std::ranges::all_of(step.prose, is_known) && std::ranges::all_of(step.reveal, is_known);
+}
+
+LessonMarks LessonPlayer::marks() const {
+  LessonMarks marks{.step = index_, .steps = {}, .notes = notes_};
+  for (std::size_t i = 0; i < progress_.size(); ++i) {
+    const bool before = left_ && left_->steps[i].done, ends = i + 1 == progress_.size() && i == index_ && is_revealed();
+    marks.steps.push_back(
+        {.done = before || progress_[i].done || ends, .revealed = progress_[i].revealed, .predicted = progress_[i].predicted});
+  }
+  return marks;
 }
 
 void LessonPlayer::show_picture() {

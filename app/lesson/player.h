@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/lesson/lesson.h"
+#include "app/lesson/progress.h"
 #include "app/panels/stage.h"
 #include "app/runs/comparison.h"
 #include "app/runs/navigator.h"
@@ -22,7 +23,8 @@ class LessonPlayer : public QObject {
   /// `open` begins to read a run; whether it came is seen from the navigator. Navigator, stage and comparison outlive the player.
   LessonPlayer(Navigator& navigator, Stage& stage, Comparison& comparison, Open open, QObject* parent = nullptr);
 
-  void start(Lesson lesson);
+  /// `before`: how far it came another time. It begins at its first step all the same, with its questions open.
+  void start(Lesson lesson, std::optional<LessonMarks> before = {});
   /// The stage is arranged as before the lesson, what stood beside it is closed; the run and the place in it stay.
   void leave();
   /// Null: none is on its way.
@@ -40,6 +42,14 @@ class LessonPlayer : public QObject {
   /// An open question is answered first, without a prediction.
   void next();
   void previous();
+  /// The step at which it was left another time, not finished; nothing at all other steps than the first.
+  std::optional<std::size_t> left_at() const;
+  /// As it was left.
+  void go_on();
+  void go_to_step(std::size_t index);
+  /// What its text takes from steps before it is known.
+  bool can_go_to(std::size_t index) const;
+  LessonMarks marks() const;
   /// The picture of the step again, from wherever the reader has gone.
   void show_picture();
   bool is_at_picture() const;
@@ -72,7 +82,7 @@ class LessonPlayer : public QObject {
  private:
   struct Progress {
     std::optional<std::size_t> predicted;
-    bool revealed = false;
+    bool revealed = false, done = false;
     std::vector<std::optional<Measured>> values;  // as Wanted has them: the run says the same when the reader comes back
   };
   struct Wanted {
@@ -119,7 +129,8 @@ class LessonPlayer : public QObject {
   std::size_t index_ = 0;
   std::vector<Progress> progress_;  // by step
   std::map<std::string, std::string> notes_;
-  PromptInput prompt_;  // of the step
+  std::optional<LessonMarks> left_;  // another time
+  PromptInput prompt_;               // of the step
   std::optional<Arrangement> before_;
   bool waits_for_run_ = false, plays_ = false, begins_ = false;
   Cursor place_;                         // of the step's picture in the run

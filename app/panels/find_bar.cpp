@@ -21,9 +21,9 @@ QString letters_alone(QString text) {
 
 }  // namespace
 
-std::vector<std::int64_t> tokens_with(const RunInfo& run, const QString& text) {
+FoundTokens tokens_with(const RunInfo& run, const QString& text) {
   const QString wanted = letters_alone(text);
-  std::vector<std::int64_t> found;
+  FoundTokens found;
   if (wanted.isEmpty()) return found;
   QString all;
   std::vector<qsizetype> begins;
@@ -32,8 +32,11 @@ std::vector<std::int64_t> tokens_with(const RunInfo& run, const QString& text) {
     all += letters_alone(QString::fromStdString(token.text));
   }
   for (qsizetype at = all.indexOf(wanted); at >= 0; at = all.indexOf(wanted, at + 1)) {
-    const auto token = std::ranges::upper_bound(begins, at) - begins.begin() - 1;
-    if (found.empty() || found.back() != token) found.push_back(token);
+    const auto token_at = [&begins](qsizetype letter) { return std::ranges::upper_bound(begins, letter) - begins.begin() - 1; };
+    const std::int64_t first = token_at(at), last = token_at(at + wanted.size() - 1);
+    if (found.first.empty() || found.first.back() != first) found.first.push_back(first);
+    for (std::int64_t token = found.all.empty() ? first : std::max(first, found.all.back() + 1); token <= last; ++token)
+      found.all.push_back(token);
   }
   return found;
 }
@@ -88,7 +91,7 @@ void FindBar::begin() {
 void FindBar::leave() {
   if (!isVisible()) return;
   hide();
-  found_.clear();
+  found_ = {};
   Q_EMIT found_changed();
   Q_EMIT left();
 }
@@ -100,7 +103,7 @@ void FindBar::find() {
   if (!run) return;
   goes_ = line_->hasFocus() && !text.isEmpty();
   QThreadPool::globalInstance()->start([self = QPointer<FindBar>(this), run, text] {
-    std::vector<std::int64_t> tokens = tokens_with(*run, text);
+    FoundTokens tokens = tokens_with(*run, text);
     QMetaObject::invokeMethod(
         qApp,
         [self, run, text, tokens = std::move(tokens)] {
@@ -111,32 +114,34 @@ void FindBar::find() {
 }
 
 /// Another text, or a run that has grown since, has been asked for by then, or nobody asks any more.
-void FindBar::take(const std::shared_ptr<const RunInfo>& run, const QString& text, std::vector<std::int64_t> tokens) {
+void FindBar::take(const std::shared_ptr<const RunInfo>& run, const QString& text, FoundTokens tokens) {
   if (!isVisible() || navigator_.run() != run || line_->text() != text) return;
   found_ = std::move(tokens);
-  if (std::exchange(goes_, false) && !found_.empty() && std::ranges::count(found_, navigator_.cursor().token) == 0) go(1);
+  if (std::exchange(goes_, false) && !found_.first.empty() && std::ranges::count(found_.first, navigator_.cursor().token) == 0) go(1);
   show_place();
   Q_EMIT found_changed();
 }
 
 /// Round and round.
 void FindBar::go(int direction) {
-  if (found_.empty()) return;
+  const std::vector<std::int64_t>& found = found_.first;
+  if (found.empty()) return;
   const std::int64_t here = navigator_.cursor().token;
-  const auto after = std::ranges::upper_bound(found_, here), from = std::ranges::lower_bound(found_, here);
+  const auto after = std::ranges::upper_bound(found, here), from = std::ranges::lower_bound(found, here);
   const std::int64_t to =
-      direction > 0 ? (after == found_.end() ? found_.front() : *after) : (from == found_.begin() ? found_.back() : *(from - 1));
+      direction > 0 ? (after == found.end() ? found.front() : *after) : (from == found.begin() ? found.back() : *(from - 1));
   navigator_.move({.token = to});
 }
 
 void FindBar::show_place() {
   if (!isVisible()) return;
-  const auto here = std::ranges::find(found_, navigator_.cursor().token);
-  const auto count = static_cast<int>(found_.size());
+  const std::vector<std::int64_t>& found = found_.first;
+  const auto here = std::ranges::find(found, navigator_.cursor().token);
+  const auto count = static_cast<int>(found.size());
   place_->setText(line_->text().isEmpty() ? QString()
-                  : found_.empty()        ? tr("not in the text")
-                  : here == found_.end()  ? tr("%1 places").arg(count)
-                                          : tr("%1 of %2").arg(here - found_.begin() + 1).arg(count));
+                  : found.empty()         ? tr("not in the text")
+                  : here == found.end()   ? tr("%1 places").arg(count)
+                                          : tr("%1 of %2").arg(here - found.begin() + 1).arg(count));
   for (QToolButton* button : {previous_, next_}) button->setEnabled(count > 0);
 }
 

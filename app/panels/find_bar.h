@@ -11,8 +11,12 @@
 
 namespace statescope {
 
-/// The tokens in which `text` begins, in small letters or capitals, with whatever white space. Nothing for an empty text.
-std::vector<std::int64_t> tokens_with(const RunInfo& run, const QString& text);
+/// Where a text stands, in small letters or capitals, with whatever white space; ascending. Nothing for an empty text.
+struct FoundTokens {
+  std::vector<std::int64_t> first;  // in which it begins
+  std::vector<std::int64_t> all;    // that have something of it
+};
+FoundTokens tokens_with(const RunInfo& run, const QString& text);
 
 class FindBar : public QWidget {
   Q_OBJECT
@@ -24,7 +28,7 @@ class FindBar : public QWidget {
   /// Comes up with the keyboard in its line.
   void begin();
   void leave();
-  const std::vector<std::int64_t>& found() const { return found_; }
+  const FoundTokens& found() const { return found_; }
 
  Q_SIGNALS:
   void found_changed();
@@ -35,7 +39,7 @@ class FindBar : public QWidget {
 
  private:
   void find();
-  void take(const std::shared_ptr<const RunInfo>& run, const QString& text, std::vector<std::int64_t> tokens);
+  void take(const std::shared_ptr<const RunInfo>& run, const QString& text, FoundTokens tokens);
   void go(int direction);
   void show_place();
 
@@ -43,7 +47,7 @@ class FindBar : public QWidget {
   QLineEdit* line_;
   QLabel* place_;
   QToolButton *previous_, *next_, *close_;
-  std::vector<std::int64_t> found_;
+  FoundTokens found_;
   bool goes_ = false;  // to the first one, once it is known
 };
 

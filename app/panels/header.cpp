@@ -184,7 +184,11 @@ ErrorBar::ErrorBar(QWidget* parent) : QFrame(parent) {
   dismiss_->setAccessibleName(tr("Dismiss the message"));
   dismiss_->setToolTip(tr("Dismiss"));
   connect(dismiss_, &QToolButton::clicked, this, &ErrorBar::dismiss);
+  offer_ = new QPushButton(this);
+  offer_->hide();
+  connect(offer_, &QPushButton::clicked, this, [this] { act_(); });
   layout->addWidget(message_, 1);
+  layout->addWidget(offer_);
   layout->addWidget(dismiss_);
   hide();
 }
@@ -200,8 +204,15 @@ void ErrorBar::dismiss() {
   Q_EMIT dismissed();
 }
 
+void ErrorBar::offer(const QString& words, std::function<void()> act) {
+  act_ = std::move(act);
+  offer_->setText(words);
+  offer_->show();
+}
+
 void ErrorBar::show_message(const QString& message) {
   message_->setText(message);
+  offer_->hide();
   show();
   QAccessibleEvent alert(this, QAccessible::Alert);
   QAccessible::updateAccessibility(&alert);

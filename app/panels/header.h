@@ -4,7 +4,9 @@
 #include <QFrame>
 #include <QLabel>
 #include <QProgressBar>
+#include <QPushButton>
 #include <QToolButton>
+#include <functional>
 
 #include "app/panels/model_chips.h"
 
@@ -53,6 +55,8 @@ class ErrorBar : public QFrame {
 
   void set_frame(const Frame& frame);
   void show_message(const QString& message);
+  /// What the reader may do about the message that stands; it goes with that.
+  void offer(const QString& words, std::function<void()> act);
   void dismiss();
   QString message() const { return message_->text(); }
 
@@ -61,6 +65,8 @@ class ErrorBar : public QFrame {
 
  private:
   QLabel* message_;
+  QPushButton* offer_;
+  std::function<void()> act_;
   QToolButton* dismiss_;
 };
 

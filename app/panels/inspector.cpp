@@ -285,7 +285,7 @@ void Inspector::fill_menu(QMenu& menu, QTableView& table) {
   };
   add(tr("Copy the value"), cell.isValid(), [cell = QPersistentModelIndex(cell)] { return cell.data().toString(); });
   add(tr("Copy the chosen rows"), !rows.isEmpty(), [&table] { return rows_of(table, true); });
-  add(tr("Copy the table"), table.model()->rowCount() > 0, [&table] { return rows_of(table, false); });
+  if (!shows_view(table)) add(tr("Copy the table"), table.model()->rowCount() > 0, [&table] { return rows_of(table, false); });
 }
 
 /// Copying takes the chosen rows, not one cell of them.

@@ -29,7 +29,9 @@ class Inspector : public QWidget {
   void show_table_of(const ViewPanel& panel);
   /// Of the table that has the keyboard; null: none has.
   QTableView* focused_table() const;
-  /// Copying from `table`: the value in the marked cell, the chosen rows, all of it. Tabs stand between the cells.
+  /// Whether these are the values of the view in focus.
+  bool shows_view(const QTableView& table) const { return &table == table_; }
+  /// Copying from `table`: the value in the marked cell, the chosen rows, all of it where no view has it. Tabs stand between the cells.
   void fill_menu(QMenu& menu, QTableView& table);
 
  Q_SIGNALS:

@@ -75,6 +75,8 @@ class ViewPanel : public QFrame {
   void choose_marked();
   /// What stands at a place of the drawing, exactly, as text; without `hit` what stands under the cursor. Empty: nothing.
   QString words_at(const std::optional<Hit>& hit) const;
+  /// Of that the number or text alone.
+  QString value_at(const std::optional<Hit>& hit) const;
   /// The menu at the place that keys have chosen.
   void ask_for_menu();
   /// The control of its colours' range; there where it has a heatmap.

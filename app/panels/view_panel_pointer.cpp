@@ -77,6 +77,8 @@ QString ViewPanel::words_at(const std::optional<Hit>& hit) const {
   return QString::fromStdString(hit ? view_->tooltip(*hit) : reading_of(view_->sheets()));
 }
 
+QString ViewPanel::value_at(const std::optional<Hit>& hit) const { return QString::fromStdString(view_->value(hit)); }
+
 /// The place is chosen, so that the menu's commands are about it.
 void ViewPanel::open_menu(QPointF at, QPoint global) {
   const auto hit = surface_->hits().at(to_point(at));

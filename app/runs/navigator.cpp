@@ -188,7 +188,7 @@ void Navigator::go_to_branch(std::int64_t branch) {
   if (can_move_between_branches()) source_.go_to_branch(branch, changing());
 }
 
-void Navigator::open_session(std::filesystem::path path) {
+void Navigator::open_session(std::filesystem::path path, std::filesystem::path located) {
   waiting_checkpoint_.clear();
   pause();
   wanted_.reset();
@@ -196,7 +196,7 @@ void Navigator::open_session(std::filesystem::path path) {
   opening_ = true;
   keep_place_ = false;
   Q_EMIT progressed(0, tr("opening"));
-  source_.open_session(std::move(path), callbacks());
+  source_.open_session(std::move(path), std::move(located), callbacks());
 }
 
 void Navigator::save_session(std::filesystem::path path) {

@@ -69,7 +69,7 @@ class Navigator : public QObject {
   void go_to_branch(std::int64_t branch);
 
   /// Where it says where the reader stood, it opens there, paused; `placed` tells what was shown.
-  void open_session(std::filesystem::path path);
+  void open_session(std::filesystem::path path, std::filesystem::path located = {});
   void save_session(std::filesystem::path path);
   /// What the window shows where the cursor is, to be saved with it.
   void stand(std::string views);

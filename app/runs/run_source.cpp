@@ -56,7 +56,7 @@ class BranchSource final : public RunSource {
   void redo(Session::OpenCallbacks) override {}
   void go_to_branch(std::int64_t, Session::OpenCallbacks) override {}
   void save(std::filesystem::path, std::function<void()>, std::function<void(std::string)>) override {}
-  void open_session(std::filesystem::path, Session::OpenCallbacks) override {}
+  void open_session(std::filesystem::path, std::filesystem::path, Session::OpenCallbacks) override {}
 
  private:
   Session& session_;
@@ -87,8 +87,10 @@ class SessionSource final : public RunSource {
     session_.save(std::move(path), std::move(saved), std::move(failed));
   }
   void stand_at(RunPlace place) override { session_.stand(std::move(place)); }
-  void open_session(std::filesystem::path path, Session::OpenCallbacks callbacks) override {
-    session_.open_session(std::move(path), watched(std::move(callbacks)), checkpoint_places());
+  void open_session(std::filesystem::path path, std::filesystem::path located, Session::OpenCallbacks callbacks) override {
+    std::vector<std::filesystem::path> places = checkpoint_places();
+    if (!located.empty()) places.insert(places.begin(), std::move(located));
+    session_.open_session(std::move(path), watched(std::move(callbacks)), std::move(places));
   }
   void show(std::int64_t layer, std::int64_t head, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) override {
     session_.show(layer, head, token, std::move(done));

@@ -34,7 +34,8 @@ class RunSource {
   virtual void go_to_branch(std::int64_t branch, Session::OpenCallbacks callbacks) = 0;
   virtual void save(std::filesystem::path path, std::function<void()> saved, std::function<void(std::string)> failed) = 0;
   virtual void stand_at(RunPlace /*place*/) {}
-  virtual void open_session(std::filesystem::path path, Session::OpenCallbacks callbacks) = 0;
+  /// `located`: where its checkpoint is now, if somebody knows; else empty.
+  virtual void open_session(std::filesystem::path path, std::filesystem::path located, Session::OpenCallbacks callbacks) = 0;
   virtual void show(std::int64_t layer, std::int64_t head, std::int64_t token,
                     std::function<void(std::shared_ptr<const Snapshot>)> done) = 0;
   virtual void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions,

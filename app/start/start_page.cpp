@@ -39,7 +39,9 @@ StartPage::StartPage(const QList<QAction*>& actions, QWidget* parent)
   auto* heading = new QLabel(tr("What do you want to look at?"), this);
   heading->setObjectName("model");
   heading->setWordWrap(true);
-  hints_->setText(tr("Space plays and pauses.  The arrows go from token to token.  F2 opens the lessons."));
+  hints_->setText(tr(
+      "Type here to find something, and open it with Enter.  Then Space plays and pauses, the arrows go from token to token, and F2 opens "
+      "the lessons."));
   hints_->setObjectName("caption");
   hints_->setWordWrap(true);
   line_->setPlaceholderText(tr("Find a lesson, a model, a prompt or a file"));

@@ -1,8 +1,13 @@
 #include "app/window/branch_commands.h"
 
+#include <QCoreApplication>
 #include <QFileDialog>
 #include <QFileInfo>
+#include <QPointer>
+#include <QThreadPool>
+#include <functional>
 
+#include "app/common/session_archive.h"
 #include "app/window/main_window.h"
 
 namespace statescope {
@@ -19,6 +24,22 @@ QString proposed_session(const Navigator& navigator) {
   const std::filesystem::path& session = navigator.branches() ? navigator.branches()->session : std::filesystem::path();
   const QDir folder(session.empty() ? QDir::homePath() : QString::fromStdString(session.parent_path().string()));
   return free_session(folder, QString::fromStdString(navigator.run()->model.name));
+}
+
+/// Beside the interface; `done` in it again. Errors come into the window.
+template <class Work, class Done>
+void beside_the_window(MainWindow& window, Work work, Done done) {
+  QThreadPool::globalInstance()->start([self = QPointer<MainWindow>(&window), work = std::move(work), done = std::move(done)] {
+    std::function<void(MainWindow&)> tell;
+    try {
+      tell = [done, result = work()](MainWindow& there) { done(there, result); };
+    } catch (const std::exception& error) {
+      tell = [message = QString::fromUtf8(error.what())](MainWindow& there) { there.show_error(message); };
+    }
+    QMetaObject::invokeMethod(QCoreApplication::instance(), [self, tell] {
+      if (self) tell(*self);
+    });
+  });
 }
 
 constexpr const char* session_files = QT_TRANSLATE_NOOP("statescope::MainWindow", "Sessions (*.scope)");
@@ -71,7 +92,8 @@ void toggle_parent_beside(MainWindow& window) {
 }
 
 void choose_session_to_open(MainWindow& window) {
-  const QString path = QFileDialog::getOpenFileName(&window, MainWindow::tr("Open session"), {}, MainWindow::tr(session_files));
+  const QString path =
+      QFileDialog::getOpenFileName(&window, MainWindow::tr("Open session"), {}, MainWindow::tr("Sessions (*.scope *.scope.zip)"));
   if (!path.isEmpty()) window.open_path(path.toStdString());
 }
 
@@ -89,6 +111,63 @@ void save_session_as(MainWindow& window) {
   if (path.isEmpty()) return;
   if (!path.endsWith(".scope")) path += ".scope";
   window.navigator().save_session(path.toStdString());
+}
+
+bool has_session(const MainWindow& window) {
+  const std::shared_ptr<const BranchTree>& branches = window.navigator().branches();
+  return branches && !branches->session.empty();
+}
+
+void share_session(MainWindow& window) {
+  if (!has_session(window)) return window.say(MainWindow::tr("Save the session first: Ctrl+S"));
+  const QString ending = QString::fromLatin1(session_archive_ending);
+  QString path = QString::fromStdString(window.navigator().branches()->session.string());
+  path = QFileDialog::getSaveFileName(&window, MainWindow::tr("Session in one file"), path.chopped(6) + ending,
+                                      MainWindow::tr("Sessions in one file (*.scope.zip)"), nullptr, QFileDialog::DontConfirmOverwrite);
+  if (path.isEmpty()) return;
+  if (!path.endsWith(ending)) path += ending;
+  share_session(window, path.toStdString());
+}
+
+void share_session(MainWindow& window, const std::filesystem::path& archive) {
+  const std::filesystem::path session = window.navigator().branches()->session, checkpoint = window.navigator().checkpoint();
+  window.say(MainWindow::tr("Writing %1").arg(QString::fromStdString(archive.string())));
+  beside_the_window(
+      window, [session, checkpoint, archive] { return pack_session(session, checkpoint, archive); },
+      [archive](MainWindow& there, const PackedSession& packed) {
+        const QString what = packed.has_checkpoint
+                                 ? MainWindow::tr("Session, recording and checkpoint are in %1 (%2 MB)")
+                                 : MainWindow::tr("Session and recording are in %1 (%2 MB); the checkpoint is too large for that");
+        there.say(what.arg(QString::fromStdString(archive.string())).arg(static_cast<double>(packed.bytes) / 1e6, 0, 'f', 1));
+      });
+}
+
+void open_shared_session(MainWindow& window, const std::filesystem::path& archive) {
+  const QString name = QString::fromStdString(std::filesystem::absolute(archive).string());
+  const QString wanted = name.endsWith(QLatin1String(session_archive_ending)) ? name.chopped(10) : name.chopped(4);
+  QString folder = wanted;
+  for (int number = 2; QFileInfo::exists(folder); ++number) folder = QStringLiteral("%1-%2").arg(wanted).arg(number);
+  window.say(MainWindow::tr("Unpacking into %1").arg(folder));
+  beside_the_window(
+      window, [archive, folder = folder.toStdString()] { return unpack_session(archive, folder); },
+      [](MainWindow& there, const std::filesystem::path& session) { there.open_path(session); });
+}
+
+void offer_to_locate(MainWindow& window, const std::filesystem::path& session) {
+  std::filesystem::path checkpoint;
+  try {
+    checkpoint = checkpoint_of(session);
+  } catch (const std::exception&) {
+    return;  // the session itself cannot be read
+  }
+  if (!window.error_bar().message().contains(QString::fromStdString(checkpoint.string()))) return;
+  window.error_bar().offer(MainWindow::tr("Locate…"), [&window, session, checkpoint] {
+    const QString name = QString::fromStdString(checkpoint.filename().string()), title = MainWindow::tr("Where is %1?").arg(name);
+    const bool is_file = checkpoint.has_extension();  // else a model's folder
+    const QString path = is_file ? QFileDialog::getOpenFileName(&window, title, {}, MainWindow::tr("Checkpoints (*.h5);;All files (*)"))
+                                 : QFileDialog::getExistingDirectory(&window, title);
+    if (!path.isEmpty()) window.open_session(session, path.toStdString());
+  });
 }
 
 }  // namespace statescope

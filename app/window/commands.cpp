@@ -7,6 +7,7 @@
 #include "app/window/branch_commands.h"
 #include "app/window/context_menu.h"
 #include "app/window/main_window.h"
+#include "app/window/opening_command.h"
 #include "views/chosen.h"
 
 namespace statescope {
@@ -74,8 +75,12 @@ const Command all_commands[] = {
     {"save-session", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Save session"), "Ctrl+S", [](W& w, int) { save_session(w); }},
     {"save-session-as", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Save session as…"), "Ctrl+Shift+S",
      [](W& w, int) { save_session_as(w); }},
+    {"share-session", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Session in one file, to share…"), "",
+     [](W& w, int) { share_session(w); }},
     {"export", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Export this view…"), "E",
      [](W& w, int) { w.show_page(SidePage::figure); }},
+    {"copy-command", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Copy the command that opens this"), "Ctrl+Alt+K",
+     [](W& w, int) { copy_opening_command(w); }},
     {"preferences", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Preferences"), "Ctrl+,",
      [](W& w, int) { w.show_page(SidePage::preferences); }},
     {"quit", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Quit"), "Ctrl+Q", [](W& w, int) { w.close(); }},
@@ -244,6 +249,8 @@ const Command all_commands[] = {
     {"lesson-choice", Menu::learn, QT_TRANSLATE_NOOP("Commands", "Predict"), QT_TRANSLATE_NOOP("Commands", "Choice"),
      "Alt+1; Alt+2; Alt+3; Alt+4; Alt+5; Alt+6; Alt+7; Alt+8; Alt+9",
      [](W& w, int key) { w.lesson().predict(static_cast<std::size_t>(key)); }, nullptr, true},
+    {"teacher", Menu::learn, nullptr, QT_TRANSLATE_NOOP("Commands", "The teacher’s window: notes, what comes next, the time"), "Shift+F2",
+     [](W& w, int) { w.toggle_teacher(); }, [](const W& w) { return w.teacher_is_shown(); }},
     {"lesson-leave", Menu::learn, nullptr, QT_TRANSLATE_NOOP("Commands", "Leave the lesson"), "Ctrl+Shift+L",
      [](W& w, int) { w.leave_lesson(); }},
 
@@ -279,7 +286,9 @@ bool is_available(const Command& command, const MainWindow& window) {
                                    {"compare-next", several},
                                    {"save-session", run},
                                    {"save-session-as", run},
+                                   {"share-session", [](const W& w) { return has_session(w); }},
                                    {"export", run},
+                                   {"copy-command", run},
                                    {"arrangement-own", [](const W& w) { return w.has_kept_arrangement(); }},
                                    {"back", run},
                                    {"forth", run},

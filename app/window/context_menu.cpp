@@ -39,19 +39,45 @@ QString tsv_of(const Table& table) {
   return text;
 }
 
+void copy(MainWindow& window, const QString& text) {
+  QApplication::clipboard()->setText(text);
+  window.say(MainWindow::tr("Copied: %1").arg(text));
+}
+
+void copy_table(MainWindow& window, const ViewPanel& panel, std::size_t number) {
+  const std::vector<Table> tables = panel.view().tables();
+  if (number >= tables.size()) return;
+  QApplication::clipboard()->setText(tsv_of(tables[number]));
+  window.say(MainWindow::tr("Copied a table of %1 rows, with tabs between its columns").arg(tables[number].rows.size()));
+}
+
+/// A view may have several, each of other rows.
+void add_table_copies(QMenu& menu, MainWindow& window, const ViewPanel& panel) {
+  const QString name = MainWindow::tr("Copy the table");
+  const std::vector<Table> tables = panel.view().tables();
+  if (tables.size() < 2) {
+    add(menu, name, !tables.empty(), [&window, &panel] { copy_table(window, panel, 0); });
+    return;
+  }
+  QMenu* const below = menu.addMenu(name);
+  for (std::size_t i = 0; i < tables.size(); ++i)
+    add(*below, MainWindow::tr("A row for each %1").arg(QString::fromStdString(tables[i].columns.front())), true,
+        [&window, &panel, i] { copy_table(window, panel, i); });
+}
+
+/// Of the text the token as it is, of other views the number.
 void add_copies(QMenu& menu, MainWindow& window, ViewPanel& panel, const std::optional<Hit>& hit) {
-  const QString value = panel.words_at(hit);
-  add(menu, MainWindow::tr("Copy the value"), !value.isEmpty(), [&window, value] {
-    QApplication::clipboard()->setText(value);
-    window.say(MainWindow::tr("Copied: %1").arg(value.section('\n', 0, 0)));
-  });
-  const bool any = !panel.view().sheets().empty();
-  add(menu, MainWindow::tr("Copy the table"), any, [&window, &panel] {
-    const Table table = panel.view().table();
-    QApplication::clipboard()->setText(tsv_of(table));
-    window.say(MainWindow::tr("Copied a table of %1 rows, with tabs between its columns").arg(table.rows.size()));
-  });
-  add(menu, MainWindow::tr("Copy the picture"), any, [&window, &panel] {
+  const std::shared_ptr<const RunInfo>& run = window.navigator().run();
+  if (&panel == &window.strip() && run) {
+    const auto token = static_cast<std::size_t>(window.navigator().cursor().token);
+    const QString text = token < run->tokens.size() ? QString::fromStdString(run->tokens[token].text) : QString();
+    add(menu, MainWindow::tr("Copy the token"), !text.isEmpty(), [&window, text] { copy(window, text); });
+  } else {
+    const QString value = panel.value_at(hit);
+    add(menu, MainWindow::tr("Copy the value"), !value.isEmpty(), [&window, value] { copy(window, value); });
+  }
+  add_table_copies(menu, window, panel);
+  add(menu, MainWindow::tr("Copy the picture"), !panel.view().sheets().empty(), [&window, &panel] {
     QApplication::clipboard()->setPixmap(panel.surface().grab());
     window.say(MainWindow::tr("Copied the picture"));
   });
@@ -94,6 +120,7 @@ void show_place_menu(MainWindow& window, ViewPanel& panel, const std::optional<H
   const bool own = &panel == &window.strip() || std::ranges::count(window.stage().panels(), &panel) > 0;
   if (own) add_acts(*menu, window);
   add_copies(*menu, window, panel, hit);
+  if (own) add(*menu, window.action("copy-command")->text(), true, [action = window.action("copy-command")] { action->trigger(); });
   menu->addSeparator();
   add(*menu, window.action("export")->text(), !panel.view().sheets().empty() && &panel != &window.strip(), [&window, &panel] {
     panel.surface().setFocus();
@@ -106,6 +133,7 @@ void show_place_menu(MainWindow& window, ViewPanel& panel, const std::optional<H
 void show_table_menu(MainWindow& window, QTableView& table, QPoint at) {
   QMenu* const menu = make_menu(window);
   window.side().inspector().fill_menu(*menu, table);
+  if (window.side().inspector().shows_view(table)) add_table_copies(*menu, window, window.focused_panel());
   menu->popup(at);
 }
 

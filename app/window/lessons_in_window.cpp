@@ -1,10 +1,13 @@
 // What the window does about lessons: their place on the left, their menu, what a step changes.
 #include <QFileDialog>
+#include <QGuiApplication>
 #include <QMenuBar>
+#include <QScreen>
 #include <algorithm>
 #include <utility>
 
 #include "app/lesson/lesson_page.h"
+#include "app/lesson/teacher_window.h"
 #include "app/window/main_window.h"
 
 namespace statescope {
@@ -16,10 +19,17 @@ void MainWindow::make_lessons(QWidget& page) {
   };
   lesson_ = new LessonPlayer(*navigator_, *stage_, *comparison_, open, this);
   lesson_page_ = new LessonPage(
-      *lesson_, [this](std::string_view id) { return action(id); }, &page);
+      *lesson_, lesson_progress_, [this](std::string_view id) { return action(id); }, &page);
   connect(lesson_page_, &LessonPage::chosen, this, &MainWindow::open_lesson);
   connect(lesson_, &LessonPlayer::entered, this, &MainWindow::enter_step);
+  connect(lesson_, &LessonPlayer::changed, this, &MainWindow::keep_lesson);
   connect(lesson_, &LessonPlayer::failed, this, &MainWindow::show_error);
+  teacher_ = new TeacherWindow(
+      *lesson_, [this](std::string_view id) { return action(id); }, QWidget::actions(), this);
+  connect(teacher_, &TeacherWindow::visible_changed, this, [this] {
+    actions_->update_ticks();
+    fold();
+  });
   connect(actions_, &Actions::keys_changed, lesson_page_, &LessonPage::show_keys);
 }
 
@@ -47,7 +57,8 @@ void MainWindow::open_lesson(const std::filesystem::path& path) {
     side_wanted_before_lesson_ = side_wanted_;
     difference_wanted_before_lesson_ = rows_->is_difference_shown();
     rows_->set_difference_shown(false);  // a lesson shows its own views, no others
-    lesson_->start(std::move(lesson));
+    std::optional<LessonMarks> marks = lesson_progress_.of(lesson);
+    lesson_->start(std::move(lesson), std::move(marks));
   } catch (const std::exception& error) {
     show_error(QString::fromUtf8(error.what()));
   }
@@ -56,6 +67,7 @@ void MainWindow::open_lesson(const std::filesystem::path& path) {
 /// Another step, or the end of the lesson: its text comes forward.
 void MainWindow::enter_step() {
   show_work();
+  keep_lesson();
   lessons_wanted_ = true;
   header_->set_answers_told(!lesson_->lesson());  // a lesson asks first
   if (!lesson_->lesson()) {
@@ -66,12 +78,37 @@ void MainWindow::enter_step() {
   fold();
 }
 
+/// Its first step is no progress.
+void MainWindow::keep_lesson() {
+  if (lesson_->lesson() && lesson_->index() > 0) lesson_progress_.keep(*lesson_->lesson(), lesson_->marks());
+}
+
 void MainWindow::toggle_lessons() {
   show_work();
   lessons_wanted_ = !lessons_wanted_;
   fold();
   if (lessons_wanted_ && !lesson_->lesson()) lesson_page_->show_list();
   if (!lessons_wanted_) focused_->surface().setFocus();
+}
+
+/// The teacher's goes where the desktop begins; presenting, this one goes to another screen, if there is one.
+void MainWindow::toggle_teacher() {
+  if (teacher_->isVisible()) return teacher_->hide();
+  const QScreen* const first = QGuiApplication::primaryScreen();
+  const QRect room = first->availableGeometry();
+  teacher_->setGeometry(QRect(room.topLeft() + QPoint(room.width() / 8, room.height() / 8), room.size() * 3 / 4));
+  teacher_->show();
+  if (QGuiApplication::screens().size() == 1) say(tr("There is one screen alone: the class sees both windows"));
+}
+
+bool MainWindow::teacher_is_shown() const { return teacher_->isVisible(); }
+
+/// For the class.
+void MainWindow::go_to_second_screen() {
+  const QList<QScreen*> screens = QGuiApplication::screens();
+  if (!teacher_->isVisible() || screens.size() < 2) return;
+  const auto other = std::ranges::find_if(screens, [](const QScreen* screen) { return screen != QGuiApplication::primaryScreen(); });
+  setGeometry((*other)->availableGeometry());
 }
 
 void MainWindow::leave_lesson() {

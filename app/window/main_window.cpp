@@ -14,6 +14,7 @@
 
 #include "app/controls/theme.h"
 #include "app/lesson/lesson_page.h"
+#include "app/lesson/teacher_window.h"
 #include "app/pages/breakpoint_page.h"
 #include "app/pages/intervention_page.h"
 #include "app/pages/key_page.h"
@@ -21,6 +22,7 @@
 #include "app/pages/training_page.h"
 #include "app/pages/words_page.h"
 #include "app/panels/find_bar.h"
+#include "app/window/branch_commands.h"
 #include "app/window/context_menu.h"
 #include "app/window/figure_page.h"
 #include "app/window/preferences_page.h"
@@ -50,6 +52,7 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
     : navigator_(std::make_unique<Navigator>(source)),
       comparison_(std::make_unique<Comparison>(*navigator_, setup.make_source)),
       settings_(setup.settings),
+      lesson_progress_(setup.settings),
       theme_(setup.theme),
       system_is_dark_(system_is_dark()) {
   setObjectName("window");
@@ -178,7 +181,11 @@ void MainWindow::follow_navigator() {
     if (table_delay_.isActive()) show_table();
     fold();
   });
-  connect(navigator_.get(), &Navigator::failed, error_, &ErrorBar::show_message);
+  connect(navigator_.get(), &Navigator::failed, this, [this](const QString& message) {
+    error_->show_message(message);
+    if (!session_on_its_way_.empty()) offer_to_locate(*this, session_on_its_way_);
+  });
+  connect(navigator_.get(), &Navigator::opened, this, [this] { session_on_its_way_.clear(); });
   connect(navigator_.get(), &Navigator::remarked, this, &MainWindow::say);
   connect(navigator_.get(), &Navigator::device_failed, this, &MainWindow::show_error);
   connect(navigator_.get(), &Navigator::intervention_failed, this, [this](const QString& message) {
@@ -196,6 +203,7 @@ void MainWindow::follow_navigator() {
 
 MainWindow::~MainWindow() {
   qApp->removeEventFilter(this);
+  delete teacher_;             // it says when it goes
   delete takeCentralWidget();  // before the navigator that its widgets look at
 }
 
@@ -255,7 +263,7 @@ QWidget* MainWindow::make_work(bool opengl) {
   connect(strip_, &ViewPanel::menu_wanted, this,
           [this, show_menu](const std::optional<Hit>& hit, QPoint at) { show_menu(strip_, hit, at); });
   connect(&side_->inspector(), &Inspector::menu_wanted, this, [this](QTableView* table, QPoint at) { show_table_menu(*this, *table, at); });
-  connect(find_, &FindBar::found_changed, this, [this] { transport_->show_found(find_->found()); });
+  connect(find_, &FindBar::found_changed, this, &MainWindow::show_found);
   connect(find_, &FindBar::left, this, [this] {
     fold();
     take_keyboard();
@@ -365,9 +373,10 @@ void MainWindow::arrange_as_kept() {
   if (kept_) arrange(*kept_);
 }
 
-void MainWindow::show_view(const ViewRow& row) {
+void MainWindow::show_view(const ViewRow& row, std::size_t mode) {
   if (focused_ == strip_) stage_->focused_panel().surface().setFocus();
-  focused_->set_view(row);
+  if (&focused_->row() != &row) focused_->set_view(row);
+  focused_->set_mode(mode);
   remember_arrangement();
 }
 
@@ -399,12 +408,6 @@ void MainWindow::say(const QString& words) {
   QAccessible::updateAccessibility(&alert);
 }
 
-void MainWindow::toggle_reference() {
-  navigator_->toggle_reference();
-  const std::int64_t token = navigator_->cursor().reference;
-  say(token < 0 ? tr("Compared with no token") : tr("Compared with token %1: in State as Difference, in Similarity as Tokens").arg(token));
-}
-
 void MainWindow::escape() {
   if (blank_->isVisible())
     blank_->hide();
@@ -424,6 +427,8 @@ void MainWindow::escape() {
     toggle_presenter();
   else if (lesson_->lesson())
     say(tr("%1 leaves the lesson").arg(action("lesson-leave")->shortcut().toString(QKeySequence::NativeText)));
+  else if (navigator_->cursor().reference >= 0)
+    end_reference();
   take_keyboard();
 }
 
@@ -467,6 +472,7 @@ void MainWindow::resizeEvent(QResizeEvent* event) {
 void MainWindow::closeEvent(QCloseEvent* event) {
   remember("geometry", presenting_ ? place_before_presenting_ : saveGeometry());
   lesson_->leave();
+  teacher_->hide();
   remember_arrangement();
   QMainWindow::closeEvent(event);
 }

@@ -12,6 +12,7 @@
 
 #include "app/controls/actions.h"
 #include "app/controls/palette.h"
+#include "app/lesson/progress.h"
 #include "app/pages/training_watch.h"
 #include "app/panels/arrangement.h"
 #include "app/panels/header.h"
@@ -34,6 +35,7 @@ class LessonPage;
 class LessonPlayer;
 class PreferencesPage;
 class StartPage;
+class TeacherWindow;
 class TrainingPage;
 class WordsPage;
 
@@ -64,6 +66,7 @@ class MainWindow : public QMainWindow {
   ModelRows& rows() { return *rows_; }
   const ModelRows& rows() const { return *rows_; }
   Stage& stage() { return *stage_; }
+  const Stage& stage() const { return *stage_; }
   ViewPanel& strip() { return *strip_; }
   Side& side() { return *side_; }
   ErrorBar& error_bar() { return *error_; }
@@ -88,7 +91,10 @@ class MainWindow : public QMainWindow {
   void open_checkpoint(const std::filesystem::path& path, PromptInput prompt, std::function<PromptInput()> example = {});
   /// One of our own: with the prompt that stands here where that is of the same task, else with an example of what it was trained on.
   void open_shipped(const std::filesystem::path& path);
-  /// A prompt (.json, .txt), a lesson (.md), a session (.scope), a checkpoint (.h5) or a model's folder.
+  /// `located`: where its checkpoint is now; empty: where it was, or in the usual places.
+  void open_session(const std::filesystem::path& path, const std::filesystem::path& located = {});
+  void show_error(const QString& message);
+  /// A prompt (.json, .txt), a lesson (.md), a session (.scope, .scope.zip), a checkpoint (.h5) or a model's folder.
   void open_path(const std::filesystem::path& path);
   /// One more model beside this one, up to three: it reads the same prompt and follows the same cursor.
   void compare_with(const std::filesystem::path& checkpoint);
@@ -114,6 +120,10 @@ class MainWindow : public QMainWindow {
   bool lessons_are_shown() const { return lessons_wanted_; }
   /// What was open before it comes back.
   void leave_lesson();
+  /// With all of the lesson's text; presenting, the class does not see that then.
+  void toggle_teacher();
+  bool teacher_is_shown() const;
+  TeacherWindow& teacher() { return *teacher_; }
   /// Of the lesson; after the last one the next lesson begins.
   void next_step();
   /// What a page key of a presenter's remote does: the lesson's steps, without a lesson the tokens.
@@ -143,8 +153,8 @@ class MainWindow : public QMainWindow {
   void keep_arrangement();
   void arrange_as_kept();
   bool has_kept_arrangement() const { return kept_.has_value(); }
-  /// In the place of the focused view.
-  void show_view(const ViewRow& row);
+  /// In the place of the focused view; `mode` one of View::modes.
+  void show_view(const ViewRow& row, std::size_t mode = 0);
   void show_palette();
   QStringList recent_paths() const;
   void go_back();
@@ -153,6 +163,7 @@ class MainWindow : public QMainWindow {
   bool side_is_shown() const { return side_wanted_; }
   /// The token to compare with becomes this one; this one, none.
   void toggle_reference();
+  void end_reference();
   void toggle_presenter();
   bool is_presenting() const { return presenting_; }
   /// A breakpoint here, or, while presenting, a black screen and back.
@@ -190,6 +201,8 @@ class MainWindow : public QMainWindow {
   Work work() const;
   void take_up(const Work& work);
   void enter_step();
+  void keep_lesson();
+  void go_to_second_screen();
   void recall(const WindowSetup& setup);
   void recall_arrangement();
   void list_views();
@@ -201,6 +214,7 @@ class MainWindow : public QMainWindow {
   void apply_look();
   void fold();
   QSizeF room_for_views(float scale) const;
+  float lesson_text(float scale) const;
   bool views_fit(float scale, float part) const;
   float fitting_scale() const;
   void focus_panel(ViewPanel& panel);
@@ -208,10 +222,10 @@ class MainWindow : public QMainWindow {
   void show_run();
   void show_table();
   void show_table_soon();
-  void show_error(const QString& message);
+  void show_found();
+  void show_reference();
   void show_title();
   void open_on_prompt(const std::filesystem::path& path);
-  void open_session(const std::filesystem::path& path);
   /// A JSON of messages, as turns of a chat; false: it is something else.
   bool open_conversation(const std::filesystem::path& path);
   /// What a figure of this program was made from, at the place that it shows.
@@ -230,6 +244,7 @@ class MainWindow : public QMainWindow {
   std::unique_ptr<Navigator> navigator_;
   std::unique_ptr<Comparison> comparison_;
   QSettings* settings_;
+  LessonProgress lesson_progress_;
   Frame frame_;
   ThemeChoice theme_;
   float scale_ = 1;
@@ -237,6 +252,7 @@ class MainWindow : public QMainWindow {
   bool lessons_wanted_ = false, side_wanted_before_lesson_ = true, difference_wanted_before_lesson_ = true;
   QByteArray place_before_presenting_;
   std::optional<Work> before_lesson_;
+  std::filesystem::path session_on_its_way_;
   Playback* playback_ = nullptr;
   Places places_;
   /// A prompt that was left for an example, and where in it the reader stood.
@@ -270,6 +286,7 @@ class MainWindow : public QMainWindow {
   WordsPage* words_ = nullptr;
   LessonPlayer* lesson_ = nullptr;
   LessonPage* lesson_page_ = nullptr;
+  TeacherWindow* teacher_ = nullptr;
   QWidget* blank_ = nullptr;     // over everything
   QWidget* dropping_ = nullptr;  // a frame round everything while something is dragged over it
   QLabel* said_ = nullptr;

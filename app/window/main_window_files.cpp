@@ -13,6 +13,7 @@
 #include "app/pages/conversation.h"
 #include "app/pages/training_page.h"
 #include "app/start/start_page.h"
+#include "app/window/branch_commands.h"
 #include "app/window/figure_in_window.h"
 #include "app/window/main_window.h"
 #include "engine/checkpoint/file.h"
@@ -109,14 +110,16 @@ void MainWindow::open_shipped(const std::filesystem::path& path) {
   }
 }
 
-void MainWindow::open_session(const std::filesystem::path& path) {
+void MainWindow::open_session(const std::filesystem::path& path, const std::filesystem::path& located) {
   error_->hide();
   remember_recent(path_text(std::filesystem::absolute(path)));
-  navigator_->open_session(path);
+  navigator_->open_session(path, located);
+  session_on_its_way_ = path;
 }
 
 void MainWindow::open_path(const std::filesystem::path& path) {
   if (path.extension() == ".scope") return open_session(path);
+  if (path.extension() == ".zip") return open_shared_session(*this, path);
   if (is_figure(path)) return open_figure(path);
   if (path.extension() == ".md") return open_lesson(path);
   if (!is_prompt(path)) return open_on_prompt(path);
@@ -176,8 +179,8 @@ void MainWindow::open_example(const NeedleExample& example) {
 }
 
 void MainWindow::choose_checkpoint_file() {
-  const QString path = QFileDialog::getOpenFileName(this, tr("Open checkpoint"), {},
-                                                    tr("Checkpoints, sessions, figures (*.h5 *.scope *.pdf *.svg *.png);;All files (*)"));
+  const QString path = QFileDialog::getOpenFileName(
+      this, tr("Open checkpoint"), {}, tr("Checkpoints, sessions, figures (*.h5 *.scope *.scope.zip *.pdf *.svg *.png);;All files (*)"));
   if (!path.isEmpty()) open_path(path.toStdString());
 }
 
@@ -246,7 +249,8 @@ void MainWindow::fill_recent() {
   recent_->clear();
   recent_->setEnabled(!paths.isEmpty());
   for (const QString& path : paths)
-    connect(recent_->addAction(path), &QAction::triggered, this, [this, path] { open_path(path.toStdString()); });
+    connect(recent_->addAction(QString(path).replace('&', QLatin1String("&&"))), &QAction::triggered, this,
+            [this, path] { open_path(path.toStdString()); });
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {

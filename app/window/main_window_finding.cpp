@@ -33,6 +33,13 @@ void MainWindow::find_text() {
   fold();
 }
 
+/// On the time line, and in the text.
+void MainWindow::show_found() {
+  transport_->show_found(find_->found().first);
+  frame_.shown.found = find_->found().all;
+  strip_->set_frame(frame_);
+}
+
 void MainWindow::show_words_of(const ViewPanel& panel) {
   QString text = view_words(panel.row().help) + ' ' + QString::fromStdString(panel.view().describe());
   for (const std::string& column : panel.view().table().columns) text += ' ' + QString::fromStdString(column);

@@ -8,6 +8,7 @@
 #include "app/canvas/paper_canvas.h"
 #include "app/controls/theme.h"
 #include "app/lesson/lesson_page.h"
+#include "app/lesson/teacher_window.h"
 #include "app/pages/key_page.h"
 #include "app/pages/training_page.h"
 #include "app/panels/find_bar.h"
@@ -28,15 +29,23 @@ constexpr float presenting_enlarges = 1.5f, scale_step = 0.05f;     // the type
 constexpr float enough = 0.75f;                                     // of the room that is good for a lesson's views
 constexpr float high = 680, low = 480, very_low = 400, least_with_transport = 320;
 constexpr float one_line_high = 96, two_lines_high = 172, transport_height = 40, find_height = 36, lane = 22;  // of the text
-constexpr float lesson_text_width = 360, header_height = 36, gap = 8;
+constexpr float lesson_text_width = 360, least_lesson_text_width = 270, presented_lesson_share = 0.25f;        // of the window
+constexpr float header_height = 36, gap = 8;
 
 }  // namespace
 
+/// In pixels. Presenting, larger type has shorter lines, so that the pictures do not become smaller.
+float MainWindow::lesson_text(float scale) const {
+  const float usual = lesson_text_width * scale;
+  if (!presenting_) return usual;
+  return std::max(least_lesson_text_width * scale, std::min(usual, presented_lesson_share * static_cast<float>(width())));
+}
+
 /// At this scale, where there is only one line of the text: for the models beside each other, while presenting.
 QSizeF MainWindow::room_for_views(float scale) const {
-  const float lesson = lessons_wanted_ ? lesson_text_width + gap : 0, header = comparison_->is_on() ? header_height + gap : 0;
+  const float lesson = lessons_wanted_ ? lesson_text(scale) + gap * scale : 0, header = comparison_->is_on() ? header_height + gap : 0;
   const float strip = one_line_high + transport_height + lane * static_cast<float>(comparison_->peers().size());
-  return QSizeF(size()) - QSizeF((2 * gap + lesson) * scale, (gap + header + strip) * scale);
+  return QSizeF(size()) - QSizeF(2 * gap * scale + lesson, (gap + header + strip) * scale);
 }
 
 /// Whether a lesson's pictures, else the views of the stage, have room at this scale: `part` of what is good for them.
@@ -101,6 +110,7 @@ void MainWindow::apply_look() {
   rows_->set_frame(frame_);
   side_->set_frame(frame_);
   lesson_page_->set_frame(frame_);
+  teacher_->set_frame(frame_);
   start_->set_frame(frame_);
   strip_->set_frame(frame_);
   find_->set_frame(frame_);
@@ -129,10 +139,11 @@ void MainWindow::fold() {
   side_->set_width(!room ? SideWidth::all : two_columns ? SideWidth::two_columns : SideWidth::usual);
   const bool side_alone = side_->isVisibleTo(this) && !room;
   lesson_page_->setVisible(lessons_wanted_ && (lesson_beside || !side_alone));
-  lesson_page_->set_room(!lesson_beside, lines < very_low);
+  lesson_page_->set_room(lesson_beside ? std::optional(static_cast<int>(lesson_text(frame_.scale))) : std::nullopt, lines < very_low);
   work_->setDirection(lesson_beside ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
   work_->setStretch(0, lesson_beside ? 0 : 1);
   work_->setStretch(1, lesson_beside ? 1 : 0);
+  lesson_page_->set_slides(presenting_ && teacher_is_shown());
   rows_->setVisible(!side_alone && (lesson_beside || !lessons_wanted_));
   menuBar()->setVisible(!presenting_ && !lesson_->hides(Hideable::menu));
   statusBar()->setVisible((!presenting_ || !said_->text().isEmpty()) && lines >= low && !lesson_->hides(Hideable::status));
@@ -166,9 +177,13 @@ void MainWindow::take_place(const QRect& available) {
 
 /// Whether the window is maximised stays as it is.
 void MainWindow::toggle_presenter() {
-  if (!presenting_) place_before_presenting_ = saveGeometry();
+  if (!presenting_) {
+    place_before_presenting_ = saveGeometry();
+    go_to_second_screen();
+  }
   presenting_ = !presenting_;
   setWindowState(windowState().setFlag(Qt::WindowFullScreen, presenting_));
+  if (!presenting_ && teacher_is_shown()) restoreGeometry(place_before_presenting_);
   blank_->hide();
   apply_look();
 }

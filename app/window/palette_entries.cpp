@@ -39,6 +39,12 @@ void add_views(MainWindow& window, std::vector<PaletteEntry>& into) {
     const QString title = view_words(row.title), question = view_words(row.question);
     into.push_back(
         {title, Palette::tr("show here · %1").arg(question), {}, [&window, &row] { window.show_view(row); }, other_words(row.id)});
+    const std::unique_ptr<View> view = row.make();
+    const std::span<const std::string_view> modes = view->modes();
+    for (std::size_t mode = 0; mode < modes.size(); ++mode)
+      into.push_back({Palette::tr("%1: %2").arg(title, view_words(modes[mode])), Palette::tr("show here"), {}, [&window, &row, mode] {
+                        window.show_view(row, mode);
+                      }});
     if (!window.stage().is_full())
       into.push_back(
           {Palette::tr("Add %1").arg(title), Palette::tr("one more view"), {}, [&window, &row] { window.stage().add_view(row); }});

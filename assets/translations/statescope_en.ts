@@ -558,6 +558,18 @@
         <source>What the words mean</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Session in one file, to share…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Copy the command that opens this</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The teacher’s window: notes, what comes next, the time</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>Engine</name>
@@ -3873,6 +3885,10 @@
         <source>(Σ|ω|)² / Σω², ω the coefficients of v</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>{:.2f}× fair</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::BreakpointPage</name>
@@ -4678,6 +4694,26 @@ Only for its states</source>
         <source>Next lesson</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Steps of the lesson</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Go on at step %1: %2</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1, your prediction</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>✓ done</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>up to step %1 of %2</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::MainWindow</name>
@@ -4814,10 +4850,6 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Checkpoints, sessions, figures (*.h5 *.scope *.pdf *.svg *.png);;All files (*)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Compared with no token</source>
         <translation type="unfinished"></translation>
     </message>
@@ -4935,6 +4967,86 @@ Only for its states</source>
     </message>
     <message>
         <source>What the words mean</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Sessions (*.scope *.scope.zip)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Save the session first: Ctrl+S</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Session in one file</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Sessions in one file (*.scope.zip)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Writing %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Session, recording and checkpoint are in %1 (%2 MB)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Session and recording are in %1 (%2 MB); the checkpoint is too large for that</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Unpacking into %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Locate…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Where is %1?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A row for each %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Copy the token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>There is one screen alone: the class sees both windows</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Compared with token %1: State shows the difference. D at that token, or Esc, ends it</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Checkpoints, sessions, figures (*.h5 *.scope *.scope.zip *.pdf *.svg *.png);;All files (*)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No command line has this prompt in it: save the session, or open the prompt from a file</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>what is marked in the text</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>interventions</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It does not bring: %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Copied the command that opens this</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -5186,6 +5298,14 @@ Only for its states</source>
     </message>
     <message>
         <source>Matches</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1: %2</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>show here</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -5523,10 +5643,6 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Space plays and pauses.  The arrows go from token to token.  F2 opens the lessons.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Find a lesson, a model, a prompt or a file</source>
         <translation type="unfinished"></translation>
     </message>
@@ -5612,6 +5728,65 @@ Only for its states</source>
     </message>
     <message>
         <source>in the lessons %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Type here to find something, and open it with Enter.  Then Space plays and pauses, the arrows go from token to token, and F2 opens the lessons.</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::TeacherWindow</name>
+    <message>
+        <source>Look at: %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>For the teacher – Statescope</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Time</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Notes to the step</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Back</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Next</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No lesson has begun</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 of %2: %3</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The run’s answer: %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The run’s answer is known when it has been asked for</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>This is the last step</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Next: %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1   %2 in the lesson</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

@@ -143,7 +143,10 @@ SessionFile SessionFile::open(const fs::path& path, std::chrono::milliseconds in
 std::shared_ptr<const Checkpoint> SessionFile::open_checkpoint(std::span<const fs::path> places) {
   const fs::path known = record_.checkpoint;
   std::vector<fs::path> files = {known, path_.parent_path() / known.filename()};
-  for (const fs::path& place : places) files.push_back(place / known.filename());
+  for (const fs::path& place : places) {
+    files.push_back(place / known.filename());
+    if (fs::is_regular_file(place) || fs::exists(place / "config.json")) files.push_back(place);
+  }
   bool any = false;
   for (const fs::path& file : files) {
     if (!is_there(file)) continue;

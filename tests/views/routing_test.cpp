@@ -82,6 +82,31 @@ TEST_CASE("without a shared slot, slot 0 is partition 1 (MoM)") {
   CHECK(data.tokens[2].writes[0].slot == 0);
 }
 
+TEST_CASE("beside an alarm the load loses words, not its number") {
+  RoutingData data = build_routing(three_tokens(), {.token = 2});
+  PartitionBox& box = data.boxes[1];
+  box.load = 90;
+  box.load_ratio = 2.314f;
+  box.alarm = "overloaded";
+  const auto texts = [&](float width) {
+    TextCanvas canvas({width, 300});
+    draw(data, canvas, {0, 0, width, 300}, {light_theme()});
+    std::vector<std::string> all;
+    for (const TextCanvas::Placed& placed : canvas.texts()) all.push_back(placed.text);
+    return all;
+  };
+  const auto has = [&](float width, const char* text) {
+    const std::vector<std::string> all = texts(width);
+    return std::ranges::count(all, text) > 0;
+  };
+  CHECK(has(640, "90 tokens, 2.31× fair"));
+  CHECK(has(640, "overloaded"));
+  CHECK(has(440, "2.31× fair"));
+  CHECK(has(440, "overloaded"));
+  CHECK(has(340, "2.31×"));
+  CHECK(has(340, "overloaded"));
+}
+
 TEST_CASE("alarms wait for 32 tokens per partition") {
   CHECK(load_alarm(0, 0, 127, 4).empty());
   CHECK(load_alarm(0, 0, 128, 4) == "dead");

@@ -69,8 +69,8 @@ TEST_CASE("place menu: the right button chooses the place, sets a breakpoint the
   REQUIRE(test.window.playback().breakpoints().size() == 1);
   CHECK(test.window.playback().breakpoints()[0].number == token);
   QTest::mouseClick(&strip.surface(), Qt::RightButton, {}, at);
-  choose("Copy the value");
-  CHECK(copied().contains(QString::number(token)));
+  choose("Copy the token");
+  CHECK(copied().toStdString() == test.navigator().run()->tokens[static_cast<std::size_t>(token)].text);
   QTest::mouseClick(&strip.surface(), Qt::RightButton, {}, at);
   choose("Compare with this token");
   CHECK(test.navigator().cursor().reference == token);
@@ -87,12 +87,22 @@ TEST_CASE("place menu: by key, of the view in focus: table with tabs, picture, w
     REQUIRE(open_menu());
   };
   ask();
-  choose("Copy the table");
-  const Table table = state.view().table();
+  const std::vector<Table> tables = state.view().tables();
+  REQUIRE(tables.size() > 1);  // each by itself
+  const Table& table = tables[0];
+  choose("A row for each " + QString::fromStdString(table.columns[0]));
   const QStringList lines = copied().split('\n', Qt::SkipEmptyParts);
   REQUIRE(lines.size() == std::ssize(table.rows) + 1);
   CHECK(lines[0].count('\t') == std::ssize(table.columns) - 1);
   CHECK(lines[1].startsWith(QString::fromStdString(table.rows[0][0]) + '\t'));
+  ask();
+  test.navigator().move({.row = 2, .column = 1});
+  ask();
+  choose("Copy the value");
+  bool is_number = false;
+  copied().toFloat(&is_number);
+  CHECK(is_number);  // nothing else
+  CHECK(copied().toStdString() == state.view().value({}));
   ask();
   choose("Copy the picture");
   CHECK(QApplication::clipboard()->pixmap().size() == state.surface().grab().size());
@@ -136,8 +146,9 @@ TEST_CASE("table menu: the value, the chosen rows or all; Ctrl+C takes the chose
   CHECK(copied().split('\n', Qt::SkipEmptyParts).size() == 1);
   CHECK(copied().startsWith(cell(1, 0) + (table.model()->columnCount() > 1 ? "\t" + cell(1, 1) : QString())));
   show_menu_here(test.window);
-  choose("Copy the table");
-  CHECK(copied().split('\n', Qt::SkipEmptyParts).size() == table.model()->rowCount() + 1);
+  const std::vector<Table> tables = test.window.focused_panel().view().tables();
+  choose("A row for each " + QString::fromStdString(tables.back().columns[0]));
+  CHECK(copied().split('\n', Qt::SkipEmptyParts).size() == std::ssize(tables.back().rows) + 1);
   table.setFocus();
   show_menu_here(test.window);
   choose("Copy the value");
@@ -152,11 +163,12 @@ TEST_CASE("find: words of the text, from place to place, marked on the time line
   REQUIRE(bar.isVisible());
   const std::string word = test.navigator().run()->tokens[5].text;
   const QString wanted = QString::fromStdString(word).trimmed();
-  const std::vector<std::int64_t> all = tokens_with(*test.navigator().run(), wanted);
+  const std::vector<std::int64_t> all = tokens_with(*test.navigator().run(), wanted).first;
   REQUIRE_FALSE(all.empty());
-  CHECK(tokens_with(*test.navigator().run(), " " + wanted.toUpper() + " ") == all);
+  CHECK(tokens_with(*test.navigator().run(), " " + wanted.toUpper() + " ").first == all);
   TestWindow::type(wanted);
-  REQUIRE(QTest::qWaitFor([&] { return bar.found() == all; }, long_enough_ms));
+  REQUIRE(QTest::qWaitFor([&] { return bar.found().first == all; }, long_enough_ms));
+  CHECK(test.window.frame().shown.found == bar.found().all);
   CHECK(std::ranges::count(all, test.token()) == 1);
   CHECK(test.window.findChild<TimeSlider*>()->found() == all);
   const std::int64_t first = test.token();
@@ -165,7 +177,17 @@ TEST_CASE("find: words of the text, from place to place, marked on the time line
   TestWindow::type_key(Qt::Key_Escape);
   CHECK_FALSE(bar.isVisible());
   CHECK(test.window.findChild<TimeSlider*>()->found().empty());
+  CHECK(test.window.frame().shown.found.empty());
   CHECK(test.window.focused_panel().surface().hasFocus());
+}
+
+TEST_CASE("find: words of several tokens have all of them marked") {
+  RunInfo run;
+  for (const char* text : {"c", "od", "e ", "co", "de", "x"}) run.tokens.push_back({.id = 0, .text = text});
+  const FoundTokens found = tokens_with(run, "code");
+  CHECK(found.first == std::vector<std::int64_t>{0, 3});
+  CHECK(found.all == std::vector<std::int64_t>{0, 1, 2, 3, 4});
+  CHECK(tokens_with(run, "dec").all == std::vector<std::int64_t>{1, 2, 3});
 }
 
 TEST_CASE("words: each has its meaning; a view's own are shown alone, then all") {

@@ -110,7 +110,7 @@ class FakeSource : public RunSource {
   void redo(Session::OpenCallbacks callbacks) override { opening = std::move(callbacks); }
   void go_to_branch(std::int64_t, Session::OpenCallbacks callbacks) override { opening = std::move(callbacks); }
   void save(std::filesystem::path, std::function<void()> saved, std::function<void(std::string)>) override { saved(); }
-  void open_session(std::filesystem::path path, Session::OpenCallbacks callbacks) override {
+  void open_session(std::filesystem::path path, std::filesystem::path, Session::OpenCallbacks callbacks) override {
     opened = std::move(path);
     opening = std::move(callbacks);
   }

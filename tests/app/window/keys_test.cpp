@@ -316,4 +316,22 @@ TEST_CASE("zoom keys give the drawing more room, 0 gives it back") {
   CHECK(test.window.focused_panel().zoom() == 1);
 }
 
+TEST_CASE("menus: while one is open its entries have letters of their own, and nowhere else") {
+  TestWindow test;
+  test.open();
+  for (QAction* title : test.window.menuBar()->actions()) {
+    QMenu& menu = *title->menu();
+    INFO(title->text().toStdString());
+    menu.popup({10, 10});
+    QString letters;
+    for (const QAction* entry : menu.actions())
+      if (const auto at = entry->text().indexOf('&'); at >= 0) letters += entry->text()[at + 1].toLower();
+    CHECK(letters.size() >= std::min<qsizetype>(menu.actions().size() / 2, 10));
+    for (const QChar letter : letters) CHECK(letters.count(letter) == 1);
+    menu.close();
+    for (const QAction* entry : menu.actions()) CHECK_FALSE(entry->text().contains('&'));
+  }
+  CHECK(test.window.action("next")->text() == "Next token");
+}
+
 }  // namespace statescope::keys_test

@@ -4,6 +4,7 @@
 
 #include "app/assets.h"
 #include "app/lesson/lesson_page.h"
+#include "app/lesson/teacher_window.h"
 #include "tests/app/window/window_cases.h"
 #include "tests/catch.h"
 
@@ -26,10 +27,11 @@ struct Picture {
 
 /// A window over the real session that plays no motion: steps stand at once.
 struct LessonWindow {
-  LessonWindow()
+  explicit LessonWindow(QSettings* settings = nullptr)
       : source((test_application(), make_session_source(nullptr))),
-        window(*source,
-               {.theme = ThemeChoice::light, .scale = 1, .autoplay = false, .make_source = [] { return make_session_source(nullptr); }}) {
+        window(*source, {.theme = ThemeChoice::light, .scale = 1, .settings = settings, .autoplay = false, .make_source = [] {
+                           return make_session_source(nullptr);
+                         }}) {
     window.set_reduce_motion(true);
     window.resize(1280, 720);
     window.show();
@@ -129,6 +131,127 @@ TEST_CASE("lessons: one that is left gives back the run and the place before it;
   w.press(Qt::Key_L, Qt::ControlModifier | Qt::ShiftModifier);
   REQUIRE(QTest::qWaitFor([&] { return own_stands() && navigator.cursor().token == 77; }, 60'000));
   CHECK(w.window.stage().arrangement().views == views);
+}
+
+TEST_CASE("lessons: one that is opened again offers to go on where it was left, and its steps say what is done") {
+  TestSettings settings;
+  const std::filesystem::path file = shipped_lessons()[0];
+  std::size_t asked = 0;
+  {
+    LessonWindow w(&settings.settings);
+    w.window.open_lesson(file);
+    REQUIRE(w.settles());
+    CHECK_FALSE(w.lesson().left_at());
+    while (!w.lesson().step().question) {
+      w.press(Qt::Key_N);
+      REQUIRE(w.settles());
+    }
+    asked = w.lesson().index();
+    REQUIRE(asked > 0);
+    w.press(Qt::Key_2, Qt::AltModifier);
+    REQUIRE(w.settles());
+    w.press(Qt::Key_N);
+    REQUIRE(w.settles());
+  }
+  LessonWindow w(&settings.settings);
+  w.window.toggle_lessons();
+  const auto* list = w.window.lesson_page().findChild<QListWidget*>();
+  CHECK(list->item(0)->text().endsWith(QString("up to step %1 of %2").arg(asked + 2).arg(load_lesson(file).steps.size())));
+  w.window.open_lesson(file);
+  REQUIRE(w.settles());
+  CHECK(w.lesson().index() == 0);
+  REQUIRE(w.lesson().left_at() == asked + 1);
+  w.lesson().go_on();
+  REQUIRE(w.settles());
+  CHECK(w.lesson().index() == asked + 1);
+  const LessonMarks marks = w.lesson().marks();
+  for (std::size_t i = 0; i < marks.steps.size(); ++i) CHECK(marks.steps[i].done == (i <= asked));
+  CHECK(marks.steps[asked].predicted == std::size_t{1});
+  w.lesson().go_to_step(asked);
+  REQUIRE(w.settles());
+  CHECK(w.lesson().is_revealed());
+  const std::size_t right = w.lesson().right_choice().value();
+  const QList<QPushButton*> choices = w.window.lesson_page().findChildren<QPushButton*>("choice");
+  const auto begins = [&](const QString& sign) {
+    return std::ranges::count_if(choices,
+                                 [&](const QPushButton* choice) { return choice->isVisible() && choice->text().startsWith(sign); });
+  };
+  CHECK(begins("✓") == 1);
+  CHECK(begins("✗") == (right == 1 ? 0 : 1));
+  w.lesson().go_to_step(0);
+  REQUIRE(w.settles());
+  CHECK_FALSE(w.lesson().lesson()->steps.empty());
+}
+
+TEST_CASE("lessons: what settings keep of one is nothing where it does not fit it") {
+  TestSettings settings;
+  LessonProgress progress(&settings.settings);
+  const Lesson lesson = load_lesson(shipped_lessons()[0]);
+  CHECK_FALSE(progress.of(lesson));
+  LessonMarks marks{.step = 2, .steps = std::vector<LessonMarks::Step>(lesson.steps.size()), .notes = {{"before", "1"}}};
+  progress.keep(lesson, marks);
+  REQUIRE(progress.of(lesson));
+  CHECK(progress.of(lesson)->step == 2);
+  CHECK(progress.of(lesson)->notes == marks.notes);
+  const QString key = settings.settings.allKeys().front(), kept = settings.settings.value(key).toString();
+  for (const QString& damaged : {QString("{}"), QString("no"), QString(kept).replace("\"step\":2", "\"step\":200"), kept.chopped(3),
+                                 QString(kept).replace("\"step\":2", "\"step\":\"x\"")}) {
+    settings.settings.setValue(key, damaged);
+    INFO(damaged.toStdString());
+    CHECK_FALSE(progress.of(lesson));
+  }
+  for (LessonMarks::Step& step : marks.steps) step.done = true;
+  progress.keep(lesson, marks);
+  CHECK(progress.words(lesson.file) == "✓ done");
+  CHECK(LessonProgress(nullptr).words(lesson.file).isEmpty());
+}
+
+TEST_CASE("lessons: the teacher's window has the text, the run's answer and what comes next; the class sees pictures and questions") {
+  LessonWindow w;
+  w.window.open_lesson(shipped_lessons()[0]);
+  REQUIRE(w.settles());
+  while (!w.lesson().step().question) {
+    w.press(Qt::Key_N);
+    REQUIRE(w.settles());
+  }
+  const auto prose_of = [](const QWidget& in) {
+    QStringList texts;
+    for (const QLabel* label : in.findChildren<QLabel*>("prose"))
+      if (label->isVisibleTo(&in)) texts += label->text();
+    return texts.join(' ');
+  };
+  const auto words_of = [](const QWidget& in) {
+    QStringList texts;
+    for (const QLabel* label : in.findChildren<QLabel*>())
+      if (label->isVisibleTo(&in)) texts += label->text();
+    return texts.join('\n');
+  };
+  w.press(Qt::Key_F2, Qt::ShiftModifier);
+  QWidget& teacher = w.window.teacher();
+  REQUIRE(teacher.isVisible());
+  REQUIRE(QTest::qWaitForWindowExposed(&teacher));
+  CHECK_FALSE(prose_of(w.window.lesson_page()).isEmpty());
+  w.window.toggle_presenter();
+  CHECK(prose_of(w.window.lesson_page()).isEmpty());
+  CHECK(words_of(w.window.lesson_page()).contains(QString::fromStdString(w.lesson().step().question->words)));
+  const std::size_t index = w.lesson().index();
+  const std::string next = w.lesson().lesson()->steps[index + 1].title;
+  CHECK(words_of(teacher).contains("Next: " + QString::fromStdString(next)));
+  CHECK(words_of(teacher).contains("in the lesson"));
+  CHECK_FALSE(prose_of(teacher).isEmpty());
+  teacher.activateWindow();
+  REQUIRE(QTest::qWaitForWindowActive(&teacher, 60'000));
+  QTest::keyClick(&teacher, Qt::Key_N);  // its keys are the lesson's
+  CHECK(w.lesson().is_revealed());
+  REQUIRE(w.settles());
+  const std::size_t right = w.lesson().right_choice().value();
+  CHECK(words_of(teacher).contains("The run’s answer: " + QString::fromStdString(w.lesson().step().question->choices[right].words)));
+  QTest::keyClick(&teacher, Qt::Key_PageDown);
+  REQUIRE(w.settles());
+  CHECK(w.lesson().index() == index + 1);
+  teacher.close();
+  CHECK_FALSE(prose_of(w.window.lesson_page()).isEmpty());
+  CHECK_FALSE(w.window.action("teacher")->isChecked());
 }
 
 TEST_CASE("lessons: Esc says how to leave one") {

@@ -53,6 +53,17 @@ TEST_CASE("the palette runs a command by a few letters, and shows its key") {
   CHECK(test.window.focused_panel().surface().hasFocus());
 }
 
+TEST_CASE("the palette finds a view's ways of looking") {
+  TestWindow test;
+  test.open();
+  ask(test, "half-life");
+  CHECK(first(test) == "Decay: Half-life");
+  TestWindow::type_key(Qt::Key_Return);
+  const ViewPanel& panel = test.window.focused_panel();
+  CHECK(panel.row().id == "decay");
+  CHECK(panel.view().modes()[panel.view().mode()] == "Half-life");
+}
+
 TEST_CASE("the palette goes to text, numbers, layers, heads and partitions, and shows views") {
   TestWindow test;
   test.open();

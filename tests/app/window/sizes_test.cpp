@@ -173,4 +173,37 @@ TEST_CASE("sizes: presenting, every lesson's step has all views that it names, o
   }
 }
 
+TEST_CASE("sizes: presenting a lesson, no picture becomes smaller") {
+  const std::unique_ptr<RunSource> source = (test_application(), make_session_source(nullptr));
+  MainWindow window(
+      *source, {.theme = ThemeChoice::light, .scale = 1, .autoplay = false, .make_source = [] { return make_session_source(nullptr); }});
+  window.set_reduce_motion(true);
+  window.resize(sizes[0]);
+  window.show();
+  LessonPlayer& lesson = window.lesson();
+  for (const std::filesystem::path& file : shipped_lessons()) {
+    window.open_lesson(file);
+    const auto settled = [&] { return lesson.lesson() && lesson.is_ready() && window.navigator().is_current(); };
+    REQUIRE(QTest::qWaitFor(settled, long_enough_ms));
+    for (const QSize& size : {sizes[0], sizes[2]}) {
+      const auto areas = [&] {
+        std::vector<int> all;
+        for (ViewPanel* panel : window.stage().panels()) all.push_back(panel->surface().width() * panel->surface().height());
+        return all;
+      };
+      take(window, size, 1);
+      const std::vector<int> before = areas();
+      window.toggle_presenter();
+      take(window, size, 1);
+      const std::vector<int> presented = areas();
+      for (std::size_t i = 0; i < before.size(); ++i) {
+        INFO(file.filename().string() << ", " << size.width() << "x" << size.height() << ", view " << i);
+        CHECK(presented[i] >= before[i]);
+      }
+      window.toggle_presenter();
+      take(window, size, 1);
+    }
+  }
+}
+
 }  // namespace statescope::sizes_test

@@ -82,7 +82,7 @@ TEST_CASE("start page: hints go once something has been opened from it; recent f
   TestSettings kept;
   const auto hints = [](TestWindow& test) {
     for (const QLabel* label : test.window.start().findChildren<QLabel*>())
-      if (label->text().startsWith("Space plays")) return label->isVisibleTo(&test.window.start());
+      if (label->text().startsWith("Type here")) return label->isVisibleTo(&test.window.start());
     return false;
   };
   {

@@ -87,9 +87,17 @@ TEST_CASE("D compares with this token, says so, and takes it back") {
   test.press(Qt::Key_D);
   CHECK(test.navigator().cursor().reference == 7);
   CHECK(test.window.said().startsWith("Compared with token 7"));
+  const View& state = test.window.stage().panels()[1]->view();
+  CHECK(state.modes()[state.mode()] == "Difference");
   test.press(Qt::Key_D);
   CHECK(test.navigator().cursor().reference == -1);
   CHECK(test.window.said() == "Compared with no token");
+  CHECK(state.mode() == 0);
+  test.press(Qt::Key_D);
+  test.press(Qt::Key_Right);
+  test.press(Qt::Key_Escape);
+  CHECK(test.navigator().cursor().reference == -1);
+  CHECK(state.mode() == 0);
 }
 
 TEST_CASE("a click on the words over a state, or on the bar beside a row, chooses all of it; the pointer over them does not") {
