@@ -6,10 +6,18 @@
 namespace statescope::program {
 namespace {
 
-/// What reads `was` behind operation `index` reads `is` from now on.
+/// `is` for `was`, of a view of `was` the same view of `is`; any other value is itself.
+Value exchanged(Program& program, Value v, Value was, Value is) {
+  if (v == was) return is;
+  if (!v || !program[v].of) return v;
+  const Value whole = program[v].of, other = exchanged(program, whole, was, is);
+  return other == whole ? v : program.columns(other, program[v].begin, Shape(program[v].axes));
+}
+
+/// What reads `was` or a view of it behind operation `index` reads `is` from now on.
 void read_instead(Program& program, std::size_t index, Value was, Value is) {
   for (std::size_t i = index + 1; i < program.operations.size(); ++i)
-    replace_values(program.operations[i], [&](Value v) { return v == was ? is : v; });
+    replace_values(program.operations[i], [&](Value v) { return exchanged(program, v, was, is); });
   if (program.result == was) program.result = is;
 }
 

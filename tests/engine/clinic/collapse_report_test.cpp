@@ -194,6 +194,7 @@ TEST_CASE("collapse report: a head whose part of the last product is 0 changes n
     const std::shared_ptr<Model> model = Model::load(random_checkpoint(Config(small.config), 5), make_cpu_backend(1));
     for (const LayerReport& layer : inspect_sequence(*model, ids).layers) {
       REQUIRE(layer.heads_read_effect.size() == layer.heads.size());
+      if (!layer.heads.empty()) CHECK((layer.read_effect > 0 && layer.read_effect <= 1));
       for (const double effect : layer.heads_read_effect) CHECK((effect > 0 && effect <= 1));
     }
   }
