@@ -72,6 +72,6 @@ def score_text(model, device, length=1024, windows=128):
     chosen = torch.arange(windows, device=device) * count // windows
     ids = text[chosen[:, None] * length + torch.arange(length, device=device)]
     model.eval()
-    nll = [F.cross_entropy(model(x)[:, :-1].float().flatten(0, 1), x[:, 1:].flatten()) for x in ids.split(16)]
+    nll = [F.cross_entropy(model(x)[:, :-1].float().flatten(0, 1), x[:, 1:].flatten(), reduction="sum") for x in ids.split(16)]
     model.train()
-    return float(torch.stack(nll).mean()) / math.log(2)
+    return float(torch.stack(nll).sum()) / (windows * (length - 1)) / math.log(2)

@@ -143,6 +143,7 @@ TEST_CASE("for papers: panels of one range have one bar a row, and are equally l
 }
 
 TEST_CASE("for papers: colours that are safe in grey grow lighter all the way, and nothing warns of them") {
+  qt_application();
   const std::array<Color, 256>* table = figure_signs(FigureColors::grey_safe);
   REQUIRE(table != nullptr);
   for (std::size_t i = 1; i < table->size(); ++i) CHECK(luminance(light_of((*table)[i])) >= luminance(light_of((*table)[i - 1])));

@@ -226,7 +226,7 @@ TEST_CASE("hit regions are kept for a widget, as far as they are visible") {
 
 TEST_CASE("a PDF has embedded fonts and lossless cells, an SVG has text as text and cells large enough not to be smoothed") {
   qt_application();
-  const Sample sample({.tokens = 40});
+  const Sample sample({.tokens = 40, .partitions = 0, .rows = 80, .columns = 80});  // more than are drawn as shapes
   const auto view = find_view("state")->make();
   view->build(sample.at(12), {.token = 12});
   const auto paint = [&](QPaintDevice& device, double scale) {
@@ -257,7 +257,9 @@ TEST_CASE("a PDF has embedded fonts and lossless cells, an SVG has text as text 
   const qsizetype begin = svg.data().indexOf("base64,") + 7, end = svg.data().indexOf('"', begin);
   REQUIRE(begin > 7);
   const QImage cells = QImage::fromData(QByteArray::fromBase64(svg.data().mid(begin, end - begin)));
-  CHECK(cells.size() == QSize(512, 512));  // 16 × 16 cells
+  CHECK(cells.width() % 80 == 0);
+  CHECK(cells.height() % 80 == 0);
+  CHECK(cells.width() >= 400);
 }
 
 TEST_CASE("golden pictures of the views") {

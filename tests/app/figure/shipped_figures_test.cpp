@@ -124,7 +124,7 @@ TEST_CASE("a training on another seed is drawn with the others of its model, or 
   CHECK(alone.numbers[0].values.at(3) == Approx(44.3).margin(0.1));
   CHECK(!has(alone.caption, "median"));
   const std::vector<std::string> all = drawn(chart(scores)).numbers[0].axes[0].labels;
-  CHECK(all.size() == 18);
+  CHECK(all.size() == 24);
   CHECK(std::ranges::count(all, "sse-gdn-n4k1, 5 seeds") == 1);
   CHECK(std::ranges::count(all, "mamba2, 3 seeds") == 1);
 }
