@@ -217,7 +217,7 @@ int run_window(int argc, char** argv, const WindowOptions& options) {
   window.show();
   if (!options.lesson.empty())
     window.open_lesson(options.lesson);
-  else if (options.checkpoint.extension() == ".scope" || is_figure(options.checkpoint))
+  else if (options.checkpoint.extension() == ".scope" || options.checkpoint.extension() == ".zip" || is_figure(options.checkpoint))
     window.open_path(options.checkpoint);
   else if (!options.checkpoint.empty())
     window.open_checkpoint(options.checkpoint, options.prompt);

@@ -3,7 +3,7 @@ include(GNUInstallDirs)
 
 set(id org.statescope.Statescope)
 set(share ${CMAKE_INSTALL_DATADIR})
-set(parts lib/statescope)  # beside bin/, as kernels/beside.h looks for them
+set(parts lib/statescope)  # beside bin/, as kernels/cpu/beside.h looks for them
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME runtime)
 
 set(STATESCOPE_MAINTAINER "The Statescope authors <root@localhost>" CACHE STRING "Who answers for the packages: NAME <ADDRESS>")
