@@ -59,7 +59,8 @@ const std::vector<std::vector<std::string>> kRooms{
      "engine/analysis",
      "engine/clinic",
      "engine/answers",
-     "engine/session"},
+     "engine/session",
+     "engine/remote"},
     {"app/assets.h", "app/common",  "app/canvas", "app/bench",  "app/eval",     "app/figure", "app/film",
      "app/batch",    "app/inspect", "app/needle", "app/runs",   "app/controls", "app/pages",  "app/panels",
      "app/lesson",   "app/start",   "app/web",    "app/window", "app/cli",      "app"}};
