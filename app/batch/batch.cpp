@@ -86,19 +86,37 @@ std::vector<BatchJob> jobs_of(const Batch& batch, const fs::path& folder) {
   return jobs;
 }
 
+BatchOutcome make_figure(const BatchJob& job, const std::string& program, const std::vector<std::string>& options, bool replace) {
+  if (!replace && fs::exists(job.output)) return {.was_there = true};
+  const std::optional<std::string> failed = run_job(job, program, options, replace);
+  if (failed && !replace && fs::exists(job.output)) return {.was_there = true};  // another batch has made it meanwhile
+  return {.failed = failed.value_or("")};
+}
+
+BatchResult sum_of(const std::vector<BatchJob>& jobs, const std::vector<std::optional<BatchOutcome>>& outcomes) {
+  BatchResult result;
+  for (std::size_t job = 0; job < jobs.size(); ++job) {
+    const std::optional<BatchOutcome>& outcome = outcomes[job];
+    if (!outcome)
+      result.cancelled = true;
+    else if (outcome->was_there)
+      ++result.there;
+    else if (outcome->failed.empty())
+      ++result.made;
+    else
+      result.failed.push_back(jobs[job].output.string() + ": " + outcome->failed);
+  }
+  return result;
+}
+
 BatchResult run_batch(const std::vector<BatchJob>& jobs, const std::string& program, const std::vector<std::string>& options, int processes,
                       bool replace, const std::function<bool(std::size_t done)>& progress) {
-  std::vector<std::optional<std::string>> why(jobs.size());
-  std::atomic<std::size_t> next = 0, done = 0, there = 0;
+  std::vector<std::optional<BatchOutcome>> outcomes(jobs.size());
+  std::atomic<std::size_t> next = 0, done = 0;
   std::atomic<bool> going = true;
   const auto work = [&] {
     for (std::size_t job = next++; job < jobs.size() && going; job = next++) {
-      if (!replace && fs::exists(jobs[job].output))
-        ++there;
-      else if (const auto failed = run_job(jobs[job], program, options, replace); failed && !replace && fs::exists(jobs[job].output))
-        ++there;  // another batch has made it meanwhile
-      else
-        why[job] = failed;
+      outcomes[job] = make_figure(jobs[job], program, options, replace);
       if (!progress(++done)) going = false;
     }
   };
@@ -106,12 +124,7 @@ BatchResult run_batch(const std::vector<BatchJob>& jobs, const std::string& prog
     std::vector<std::jthread> threads;
     for (int i = 0; i < processes; ++i) threads.emplace_back(work);
   }
-  BatchResult result{.made = 0, .there = there, .failed = {}, .cancelled = done < jobs.size()};
-  for (std::size_t job = 0; job < jobs.size(); ++job) {
-    if (why[job]) result.failed.push_back(jobs[job].output.string() + ": " + *why[job]);
-  }
-  result.made = done - there - result.failed.size();
-  return result;
+  return sum_of(jobs, outcomes);
 }
 
 }  // namespace statescope

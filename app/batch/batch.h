@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,14 +32,24 @@ struct BatchJob {
 /// looked for first and its output lies. Throws Error where a file is missing or two figures would have one name.
 std::vector<BatchJob> jobs_of(const Batch& batch, const std::filesystem::path& folder);
 
+/// What became of one.
+struct BatchOutcome {
+  bool was_there = false;  // already, and left alone
+  std::string failed;      // why; empty: it is there
+};
+
 struct BatchResult {
   std::size_t made = 0, there = 0;  // there: already, and left alone
   std::vector<std::string> failed;  // "figure.pdf: why", in the order of the jobs
   bool cancelled = false;           // some were not begun
 };
 
-/// Runs `program figure --spec - --output … OPTIONS` for each job, `processes` at a time. What is there already is left alone unless
-/// `replace`: a batch that was broken off goes on. `progress` hears how many are done, on any thread; false: no more are begun.
+/// Runs `program figure --spec - --output … OPTIONS`. What is there already is left alone unless `replace`: a batch that was broken off
+/// goes on.
+BatchOutcome make_figure(const BatchJob& job, const std::string& program, const std::vector<std::string>& options, bool replace);
+/// Of outcomes in the order of the jobs; those that were not begun are unset.
+BatchResult sum_of(const std::vector<BatchJob>& jobs, const std::vector<std::optional<BatchOutcome>>& outcomes);
+/// Makes all figures, `processes` at a time. `progress` hears how many are done, on any thread; false: no more are begun.
 BatchResult run_batch(const std::vector<BatchJob>& jobs, const std::string& program, const std::vector<std::string>& options, int processes,
                       bool replace, const std::function<bool(std::size_t done)>& progress);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <numeric>
 #include <optional>
 
 #include "app/assets.h"
@@ -11,6 +12,9 @@
 #include "app/common/console.h"
 #include "app/common/interruption.h"
 #include "app/eval/report.h"
+#include "app/eval/score_bytes.h"
+#include "app/ranks/packed.h"
+#include "app/ranks/ranks.h"
 #include "engine/error.h"
 #include "engine/run/not_finite.h"
 
@@ -80,72 +84,152 @@ std::vector<PreparedCell> prepare_all(const EvalArguments& arguments) {
   return prepared;
 }
 
-/// Scores of one checkpoint, cell by cell.
-void score_checkpoint(const std::string& name, std::shared_ptr<const Checkpoint> checkpoint, std::span<const PreparedCell> cells,
-                      const DeviceChoice& device, Meter& meter, std::vector<CellScore>& scores) {
-  ScorerPool pool(checkpoint, device);
-  print_notes(pool.model().notes());
-  const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*checkpoint, pool.model().vocab());
-  for (const PreparedCell& cell : cells) {
-    scores.push_back(score_cell(cell, pool, tokenizer, [&](std::int64_t tokens) {
-      meter.show(tokens);
-      return !Interruption::asked();
-    }));
-    scores.back().checkpoint = name;
-    scores.back().notes = pool.model().notes();
-    meter.next_cell(planned_tokens(cell));
+/// What is to be scored, and the model that was asked for last.
+class Scoring {
+ public:
+  explicit Scoring(const EvalArguments& arguments)
+      : names_(arguments.checkpoints), device_(arguments.device), cells_(prepare_all(arguments)) {
+    for (const std::string& path : names_) checkpoints_.push_back(open_checkpoint(path));
   }
-}
 
-/// No cell of it has a score.
-void add_without_scores(const std::string& name, std::span<const PreparedCell> cells, const std::string& why,
-                        std::vector<CellScore>& scores) {
-  for (const PreparedCell& cell : cells)
-    scores.push_back({.checkpoint = name, .cell = cell.cell, .impossible = why, .task = {}, .text = {}});
-}
+  const std::vector<std::string>& names() const { return names_; }
+  const std::vector<PreparedCell>& cells() const { return cells_; }
+  std::int64_t tokens() const {
+    std::int64_t sum = 0;
+    for (const PreparedCell& cell : cells_) sum += planned_tokens(cell) * std::ssize(checkpoints_);
+    return sum;
+  }
+
+  CellScore score(std::size_t checkpoint, std::size_t cell, const std::function<bool(std::int64_t)>& tell) {
+    load(checkpoint);
+    CellScore score = score_cell(cells_[cell], *pool_, tokenizer_, tell);
+    score.checkpoint = names_[checkpoint];
+    score.notes = pool_->model().notes();
+    return score;
+  }
+
+ private:
+  void load(std::size_t checkpoint) {
+    if (pool_ && loaded_ == checkpoint) return;
+    pool_.reset();
+    pool_.emplace(checkpoints_[checkpoint], device_);
+    loaded_ = checkpoint;
+    print_notes(pool_->model().notes());
+    tokenizer_ = make_tokenizer(*checkpoints_[checkpoint], pool_->model().vocab());
+  }
+
+  std::vector<std::string> names_;
+  DeviceChoice device_;
+  std::vector<PreparedCell> cells_;
+  std::vector<std::shared_ptr<const Checkpoint>> checkpoints_;
+  std::optional<ScorerPool> pool_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::size_t loaded_ = 0;
+};
 
 struct AllScores {
   std::vector<CellScore> scores;
   std::vector<std::string> broken;  // checkpoints that compute no numbers: why they have no score
+
+  /// No cell of it has a score.
+  void add_broken(const std::string& name, std::span<const PreparedCell> cells, const std::string& why) {
+    broken.push_back(why);
+    for (const PreparedCell& cell : cells)
+      scores.push_back({.checkpoint = name, .cell = cell.cell, .impossible = why, .task = {}, .text = {}});
+  }
 };
 
 /// Throws NotFiniteError if no checkpoint has a score for that reason, OptionsError if no cell is possible.
-AllScores score_all(const EvalArguments& arguments) {
-  const std::vector<PreparedCell> cells = prepare_all(arguments);
-  std::vector<std::shared_ptr<const Checkpoint>> checkpoints;
-  for (const std::string& path : arguments.checkpoints) checkpoints.push_back(open_checkpoint(path));
-  std::int64_t tokens = 0;
-  for (const PreparedCell& cell : cells) tokens += planned_tokens(cell) * std::ssize(checkpoints);
+void refuse_none(const AllScores& all, std::size_t checkpoints) {
+  const auto has_score = [](const CellScore& score) { return score.impossible.empty(); };
+  if (all.broken.empty() && std::ranges::none_of(all.scores, has_score)) throw OptionsError(all.scores.front().impossible);
+  if (all.broken.size() == checkpoints) throw NotFiniteError(fmt::format("{}", fmt::join(all.broken, "; ")));
+}
 
+AllScores score_here(Scoring& scoring) {
   AllScores all;
-  Meter meter(tokens);
-  for (std::size_t i = 0; i < checkpoints.size(); ++i) {
-    const std::string& name = arguments.checkpoints[i];
+  Meter meter(scoring.tokens());
+  for (std::size_t i = 0; i < scoring.names().size(); ++i) {
     std::vector<CellScore> scores;
     try {
-      score_checkpoint(name, checkpoints[i], cells, arguments.device, meter, scores);
+      for (std::size_t cell = 0; cell < scoring.cells().size(); ++cell) {
+        scores.push_back(scoring.score(i, cell, [&](std::int64_t tokens) {
+          meter.show(tokens);
+          return !Interruption::asked();
+        }));
+        meter.next_cell(planned_tokens(scoring.cells()[cell]));
+      }
     } catch (const NotFiniteError& why) {
-      all.broken.emplace_back(why.what());
-      scores.clear();
-      add_without_scores(name, cells, why.what(), scores);
+      all.add_broken(scoring.names()[i], scoring.cells(), why.what());
+      continue;
     }
     std::ranges::move(scores, std::back_inserter(all.scores));
   }
-  const auto has_score = [](const CellScore& score) { return score.impossible.empty(); };
-  if (all.broken.empty() && std::ranges::none_of(all.scores, has_score)) throw OptionsError(all.scores.front().impossible);
-  if (all.broken.size() == checkpoints.size()) throw NotFiniteError(fmt::format("{}", fmt::join(all.broken, "; ")));
+  refuse_none(all, scoring.names().size());
   meter.finish();
   return all;
 }
 
-}  // namespace
+/// A cell of a checkpoint each.
+AllScores score_on(Ranks& ranks, const Scoring& scoring) {
+  const std::size_t cells = scoring.cells().size();
+  std::vector<std::string> jobs;
+  for (std::size_t job = 0; job < scoring.names().size() * cells; ++job) jobs.push_back(packed(std::uint64_t{job}));
+  Meter meter(scoring.tokens());
+  std::vector<std::int64_t> under_way(jobs.size());
+  const auto progress = [&](std::size_t job, double tokens, const std::string* result) {
+    if (!result) under_way[job] = static_cast<std::int64_t>(tokens);
+    meter.show(std::accumulate(under_way.begin(), under_way.end(), std::int64_t{0}));
+    return true;
+  };
+  const std::vector<std::string> results = ranks.run(jobs, progress);
+  meter.next_cell(scoring.tokens());
+  AllScores all;
+  for (std::size_t i = 0; i < scoring.names().size(); ++i) {
+    std::vector<CellScore> scores;
+    std::optional<std::string> broken;
+    for (std::size_t cell = 0; cell < cells && !broken; ++cell) {
+      CellOutcome outcome = unpacked_outcome(results[i * cells + cell]);
+      broken = outcome.not_finite;
+      scores.push_back(std::move(outcome.score));
+      scores.back().checkpoint = scoring.names()[i];
+      scores.back().cell = scoring.cells()[cell].cell;
+    }
+    if (!scores.empty()) print_notes(scores.front().notes);
+    if (broken)
+      all.add_broken(scoring.names()[i], scoring.cells(), *broken);
+    else
+      std::ranges::move(scores, std::back_inserter(all.scores));
+  }
+  refuse_none(all, scoring.names().size());
+  meter.finish();
+  return all;
+}
 
-int eval_command(const EvalArguments& arguments) {
+/// What another process does for it; `scoring` comes with the first job.
+std::string score_for(std::optional<Scoring>& scoring, const EvalArguments& arguments, const std::string& job,
+                      const std::function<void(double)>& tell) {
+  if (!scoring) scoring.emplace(arguments);
+  const auto number = static_cast<std::size_t>(unpacked<std::uint64_t>(job));
+  const std::size_t cells = scoring->cells().size();
+  CellOutcome outcome;
+  try {
+    outcome.score =
+        scoring->score(number / cells, number % cells, [&](std::int64_t tokens) { return tell(static_cast<double>(tokens)), true; });
+  } catch (const NotFiniteError& why) {
+    outcome.not_finite = why.what();
+  }
+  return packed(outcome);
+}
+
+/// With processes that it is spread over, or none.
+int eval_once(const EvalArguments& arguments, Ranks* ranks) {
   const Interruption interruption;
   ReportFile json(arguments.json, arguments.force), csv(arguments.csv, arguments.force);
   AllScores all;
   try {
-    all = score_all(arguments);
+    Scoring scoring(arguments);
+    all = ranks ? score_on(*ranks, scoring) : score_here(scoring);
   } catch (const Error&) {
     if (Interruption::asked()) throw Error("interrupted; no scores were written");
     throw;
@@ -155,6 +239,20 @@ int eval_command(const EvalArguments& arguments) {
   csv.write(eval_csv(all.scores));
   for (const std::string& why : all.broken) print_failure(why);
   return all.broken.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+int eval_command(const EvalArguments& arguments) {
+  const std::optional<RankPlace> place = rank_place();
+  if (!place) return eval_once(arguments, nullptr);
+  EvalArguments own = arguments;
+  own.device = device_of_rank(arguments.device, *place, visible_gpus());
+  std::optional<Scoring> scoring;
+  Ranks ranks(*place, [&](const std::string& job, const auto& tell) { return score_for(scoring, own, job, tell); });
+  if (!place->is_first()) return ranks.follow(), 0;
+  refuse_standard_input(arguments.prompts);
+  return eval_once(arguments, &ranks);
 }
 
 }  // namespace statescope

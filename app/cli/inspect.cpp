@@ -2,18 +2,26 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cereal/types/string.hpp>
+#include <cereal/types/utility.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <numeric>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "app/cli/commands.h"
 #include "app/common/console.h"
 #include "app/common/interruption.h"
 #include "app/inspect/figures.h"
 #include "app/inspect/inspecting.h"
+#include "app/inspect/kept_results.h"
 #include "app/inspect/watch.h"
+#include "app/ranks/packed.h"
+#include "app/ranks/ranks.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -65,37 +73,97 @@ void write_reports(const InspectArguments& arguments, const std::vector<Inspecte
   ReportFile(arguments.csv, force).write(inspection_csv(all));
 }
 
-int inspect_once(const InspectArguments& arguments) {
+struct AllInspected {
+  std::vector<Inspected> all;
+  std::size_t failed = 0;  // of the checkpoints that were given by name
+};
+
+/// What is to be said of a checkpoint that could not be inspected.
+std::string why_not(const InspectArguments& arguments, const FoundCheckpoint& found, const std::string& why, std::size_t& failed) {
+  const bool was_given = std::ranges::count(arguments.checkpoints, found.path) > 0;
+  if (was_given) ++failed;  // what lies in a folder may be half-written
+  return why + (was_given ? "" : "; skipped");
+}
+
+AllInspected inspect_here(const InspectArguments& arguments, const FoundCheckpoints& found, std::vector<std::string>& failures) {
+  AllInspected inspected;
+  ProgressBar bar("inspecting");
+  const auto count = static_cast<double>(found.checkpoints.size());
+  for (std::size_t i = 0; i < found.checkpoints.size() && !Interruption::asked(); ++i) {
+    const auto tell = [&](double part) {
+      bar.show((static_cast<double>(i) + part) / count, found.checkpoints[i].path);
+      return !Interruption::asked();
+    };
+    try {
+      inspected.all.push_back(inspect_checkpoint(arguments, found.checkpoints[i], tell));
+    } catch (const Error& error) {
+      if (Interruption::asked()) break;
+      if (found.checkpoints.size() == 1) throw;
+      failures.push_back(why_not(arguments, found.checkpoints[i], error.what(), inspected.failed));
+    }
+  }
+  return inspected;
+}
+
+/// A checkpoint each.
+AllInspected inspect_on(Ranks& ranks, const InspectArguments& arguments, const FoundCheckpoints& found,
+                        std::vector<std::string>& failures) {
+  using Outcome = std::pair<std::string, std::string>;  // what was found; else why nothing was
+  std::vector<std::string> jobs;
+  for (const FoundCheckpoint& one : found.checkpoints) jobs.push_back(packed(std::pair(one.path, one.steps)));
+  std::vector<double> parts(jobs.size());
+  std::vector<std::optional<Outcome>> outcomes(jobs.size());
+  {
+    ProgressBar bar("inspecting");
+    const auto progress = [&](std::size_t job, double part, const std::string* result) {
+      if (result) outcomes[job] = unpacked<Outcome>(*result);
+      parts[job] = result ? 1 : part;
+      bar.show(std::accumulate(parts.begin(), parts.end(), 0.0) / static_cast<double>(parts.size()), found.checkpoints[job].path);
+      return true;
+    };
+    try {
+      ranks.run(jobs, progress);
+    } catch (const Cancelled&) {
+    }
+  }
+  AllInspected inspected;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (!outcomes[i]) continue;
+    const auto& [bytes, why] = *outcomes[i];
+    if (!bytes.empty()) {
+      inspected.all.push_back(unpacked_inspected(bytes));
+      print_notes(inspected.all.back().notes);
+    } else {
+      if (jobs.size() == 1) throw Error(why);
+      failures.push_back(why_not(arguments, found.checkpoints[i], why, inspected.failed));
+    }
+  }
+  return inspected;
+}
+
+/// What another process does for it.
+std::string inspect_for(const InspectArguments& arguments, const std::string& job, const std::function<void(double)>& tell) {
+  const auto [path, steps] = unpacked<std::pair<std::string, std::int64_t>>(job);
+  try {
+    const Inspected inspected = inspect_checkpoint(arguments, {path, steps}, [&](double part) { return tell(part), true; });
+    return packed(std::pair(packed(inspected), std::string()));
+  } catch (const Error& error) {
+    return packed(std::pair(std::string(), std::string(error.what())));
+  }
+}
+
+/// With processes that it is spread over, or none.
+int inspect_once(const InspectArguments& arguments, Ranks* ranks) {
   ReportFile json_file(arguments.json, arguments.force), page(arguments.html, arguments.force), table(arguments.csv, arguments.force);
   const FoundCheckpoints found = find_checkpoints(arguments.checkpoints);
   std::vector<std::string> failures = found.skipped;
   for (std::string& why : failures) why += "; skipped";
-  std::size_t failed = 0;
   if (found.checkpoints.empty()) {
     for (const std::string& why : failures) print_failure(why);
     throw Error(arguments.checkpoints.front() + ": there is no checkpoint in this folder");
   }
-  std::vector<Inspected> all;
   const Interruption interruption;
-  {
-    ProgressBar bar("inspecting");
-    const auto count = static_cast<double>(found.checkpoints.size());
-    for (std::size_t i = 0; i < found.checkpoints.size() && !Interruption::asked(); ++i) {
-      const auto tell = [&](double part) {
-        bar.show((static_cast<double>(i) + part) / count, found.checkpoints[i].path);
-        return !Interruption::asked();
-      };
-      try {
-        all.push_back(inspect_checkpoint(arguments, found.checkpoints[i], tell));
-      } catch (const Error& error) {
-        if (Interruption::asked()) break;
-        if (found.checkpoints.size() == 1) throw;
-        const bool was_given = std::ranges::count(arguments.checkpoints, found.checkpoints[i].path) > 0;
-        if (was_given) ++failed;  // what lies in a folder may be half-written
-        failures.push_back(error.what() + std::string(was_given ? "" : "; skipped"));
-      }
-    }
-  }
+  const auto [all, failed] = ranks ? inspect_on(*ranks, arguments, found, failures) : inspect_here(arguments, found, failures);
   for (const std::string& why : failures) print_failure(why);
   if (all.empty()) throw Error(Interruption::asked() ? "interrupted; nothing was inspected" : "no checkpoint could be inspected");
   print_report(text_of(all), {&json_file, &page, &table});
@@ -174,8 +242,21 @@ int watch_command(const InspectArguments& arguments) {
 }  // namespace
 
 int inspect_command(const InspectArguments& arguments) {
+  const std::optional<RankPlace> place = rank_place();
+  if (!place) {
+    check_places(arguments, find_checkpoints(arguments.checkpoints).checkpoints);
+    return arguments.watch ? watch_command(arguments) : inspect_once(arguments, nullptr);
+  }
+  InspectArguments own = arguments;
+  own.device = device_of_rank(arguments.device, *place, visible_gpus());
+  Ranks ranks(*place, [&own](const std::string& job, const auto& tell) { return inspect_for(own, job, tell); });
+  if (!place->is_first()) return ranks.follow(), 0;
+  if (arguments.watch) throw OptionsError("--watch is for one process: start it without mpirun or srun");
+  std::vector<std::string> read = arguments.prompts;
+  read.insert(read.end(), {arguments.prompt.ids, arguments.prompt.chat_file});
+  refuse_standard_input(read);
   check_places(arguments, find_checkpoints(arguments.checkpoints).checkpoints);
-  return arguments.watch ? watch_command(arguments) : inspect_once(arguments);
+  return inspect_once(arguments, &ranks);
 }
 
 }  // namespace statescope

@@ -4,15 +4,14 @@
 
 #include <QStandardPaths>
 #include <QtGlobal>
-#include <cereal/archives/portable_binary.hpp>
 #include <cereal/types/array.hpp>
 #include <cereal/types/optional.hpp>
 #include <cereal/types/string.hpp>
 #include <cereal/types/utility.hpp>
 #include <cereal/types/vector.hpp>
 #include <chrono>
-#include <sstream>
 
+#include "app/ranks/packed.h"
 #include "engine/checkpoint/digest.h"
 #include "engine/checkpoint/file.h"
 #include "engine/error.h"
@@ -123,6 +122,9 @@ std::string digest_of(std::string_view bytes) {
 
 }  // namespace
 
+std::string packed(const Inspected& inspected) { return packed<Inspected>(inspected); }
+Inspected unpacked_inspected(const std::string& bytes) { return unpacked<Inspected>(bytes); }
+
 std::optional<Inspected> KeptResults::find(const std::string& checkpoint) const {
   const fs::path path = file(checkpoint).concat(kSuffix);
   std::error_code none;
@@ -130,10 +132,7 @@ std::optional<Inspected> KeptResults::find(const std::string& checkpoint) const 
   try {
     const std::string bytes = read_file(path, kLargest);
     if (bytes.size() < kDigestSize || digest_of(std::string_view(bytes).substr(kDigestSize)) != bytes.substr(0, kDigestSize)) return {};
-    std::istringstream stream(bytes.substr(kDigestSize));
-    Inspected inspected;
-    cereal::PortableBinaryInputArchive archive(stream);
-    archive(inspected);
+    const Inspected inspected = unpacked_inspected(bytes.substr(kDigestSize));
     fs::last_write_time(path, fs::file_time_type::clock::now(), none);  // used
     return inspected;
   } catch (const Error&) {
@@ -144,12 +143,7 @@ std::optional<Inspected> KeptResults::find(const std::string& checkpoint) const 
 }
 
 void KeptResults::keep(const std::string& checkpoint, const Inspected& inspected) const {
-  std::ostringstream stream;
-  {
-    cereal::PortableBinaryOutputArchive archive(stream);
-    archive(inspected);
-  }
-  const std::string bytes = std::move(stream).str();
+  const std::string bytes = packed(inspected);
   try {
     fs::create_directories(folder_);
     const fs::path path = file(checkpoint).concat(kSuffix);
