@@ -53,7 +53,7 @@ class Shipped(unittest.TestCase):
     def test_of_each_family_the_median_seed_ships(self):
         for task in table.CELLS:
             found = trainings.trainings(task)
-            self.assertEqual(len(found), {"mqar": 24, "niah": 18, "prose": 2}[task])
+            self.assertEqual(len(found), {"mqar": 24, "niah": 23, "prose": 2}[task])
             for family, seeds in found.items():
                 with self.subTest(f"{task} {family}"):
                     means = {seed: statistics.mean(cells.values()) for seed, cells in seeds.items()}
