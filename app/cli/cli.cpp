@@ -89,6 +89,7 @@ struct Arguments {
   PageArguments page;
   BatchArguments batch;
   ChatArguments chat;
+  ServeArguments serve;
   WindowArguments window;
   std::string shell;
 };
@@ -112,14 +113,16 @@ void add_commands(CLI::App& app, Arguments& all) {
   add_page(app, all.page);
   add_batch(app, all.batch);
   add_chat(app, all.chat);
+  add_serve(app, all.serve);
   add_manual(app, all.shell);
   add_window(app, all.window);
 }
 
 std::vector<DeviceChoice*> devices_of(Arguments& all) {
-  return {&all.run.device,         &all.bench.device,       &all.sse.device,     &all.eval.device,      &all.inspect.device,
-          &all.needle.device,      &all.observe.device,     &all.history.device, &all.intervene.device, &all.figure.device,
-          &all.film.figure.device, &all.page.figure.device, &all.batch.device,   &all.window.device,    &all.model.device};
+  return {&all.run.device,       &all.bench.device,  &all.sse.device,         &all.eval.device,
+          &all.inspect.device,   &all.needle.device, &all.observe.device,     &all.history.device,
+          &all.intervene.device, &all.figure.device, &all.film.figure.device, &all.page.figure.device,
+          &all.batch.device,     &all.window.device, &all.model.device,       &all.serve.device};
 }
 
 /// As the standard library says it, and oneTBB.
@@ -161,6 +164,7 @@ int run_chosen(const CLI::App& app, Arguments& all, int argc, char** argv) {
   if (app.got_subcommand("film")) return film_command(all.film);
   if (app.got_subcommand("page")) return page_command(all.page);
   if (app.got_subcommand("batch")) return batch_command(all.batch);
+  if (app.got_subcommand("serve")) return serve_command(all.serve);
   return window_command(argc, argv, all.window);
 }
 
@@ -189,7 +193,7 @@ int run_command_line(int argc, char** argv) {
   }
   const auto command = [&] { return run_chosen(app, all, argc, argv); };
   // A session goes on where it stopped, what bench tells is of the device, and the window reads on by itself.
-  const bool once = !all.run.session.empty() || app.got_subcommand("bench") || app.get_subcommands().empty();
+  const bool once = !all.run.session.empty() || app.got_subcommand("bench") || app.got_subcommand("serve") || app.get_subcommands().empty();
   const std::vector<DeviceChoice*> devices = devices_of(all);
   const auto chosen = std::ranges::find(devices, "auto", &DeviceChoice::name);
   try {

@@ -234,6 +234,16 @@ struct BatchArguments {
 };
 int batch_command(const BatchArguments& arguments);
 
+struct ServeArguments {
+  std::string listen = "127.0.0.1:7453", root = ".", token_file;
+  std::string certificate, key;  // PEM files
+  DeviceChoice device;
+  std::int64_t memory = 0;  // MB of all recordings; 0: a quarter of what is free, of each
+  int most_clients = 8;
+};
+/// Until it is told to end.
+int serve_command(const ServeArguments& arguments);
+
 struct ChatArguments {
   std::string path;                   // a checkpoint's folder, one of templates alone, or a template
   std::string template_name;          // empty: the default, or tool_use

@@ -33,4 +33,9 @@ void add_film(CLI::App& app, FilmArguments& film);
 void add_page(CLI::App& app, PageArguments& page);
 void add_batch(CLI::App& app, BatchArguments& batch);
 
+// Other machines (setup_engines.cpp).
+void add_serve(CLI::App& app, ServeArguments& serve);
+/// Which engine the window talks to.
+void add_engine(CLI::App& app, EngineArguments& engine);
+
 }  // namespace statescope

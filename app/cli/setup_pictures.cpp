@@ -74,6 +74,11 @@ void add_style(CLI::App& command, FigureSpec& style) {
   add_look(command, style);
 }
 
+/// Of one that an engine on another machine opens only that machine knows.
+std::string wrong_checkpoint(const WindowArguments& window, std::string& path) {
+  return window.engine.place.empty() ? CLI::ExistingPath(path) : "";
+}
+
 /// WIDTHxHEIGHT. Throws Error.
 Size page_size(const std::string& text) {
   constexpr int least_width = 240, least_height = 180, most = 2000;
@@ -126,8 +131,9 @@ void add_window(CLI::App& app, WindowArguments& window) {
   };
   app.add_option_function<std::vector<std::string>>("checkpoints", side_by_side, "checkpoints to open side by side, at most four")
       ->expected(1, 4)
-      ->check(CLI::ExistingPath)
+      ->check(CLI::Validator([&window](std::string& path) { return wrong_checkpoint(window, path); }, ""))
       ->excludes(open);
+  add_engine(app, window.engine);
   add_prompt(app, window.prompt, false);
   app.get_option_group("prompt")
       ->add_option("--example", window.prompt.example,

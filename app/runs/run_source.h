@@ -18,6 +18,7 @@ struct ModelFacts {
   std::int64_t vocab = 0;                            // its token ids
   std::shared_ptr<const Tokenizer> tokenizer;        // null: there is none to be asked
   std::shared_ptr<const chat::TemplateFolder> chat;  // null: it has no chat template
+  bool is_elsewhere = false;                         // tokenizer and template are with an engine on another machine
 };
 
 class RunSource {

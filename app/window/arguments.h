@@ -10,7 +10,14 @@
 
 namespace statescope {
 
+/// An engine on another machine.
+struct EngineArguments {
+  std::string place;  // HOST:PORT, ssh://USER@HOST; empty: this machine's
+  std::string token_file, authorities;
+};
+
 struct WindowArguments {
+  EngineArguments engine;
   std::string checkpoint;
   std::vector<std::string> beside;  // checkpoints to compare with it
   PromptArguments prompt;

@@ -59,6 +59,7 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
   setWindowTitle("Statescope");
   setAcceptDrops(true);
   since_start_.start();
+  is_elsewhere_ = setup.is_elsewhere;
   recall(setup);
 
   playback_ = new Playback(*navigator_, this);
@@ -195,7 +196,7 @@ void MainWindow::follow_navigator() {
   connect(navigator_.get(), &Navigator::branches_changed, this, &MainWindow::show_title);
   connect(navigator_.get(), &Navigator::session_saved, this, [this](const QString& path) {
     say(tr("Saved, and kept up to date from now on: %1").arg(path));
-    remember_recent(path);
+    if (!is_elsewhere_) remember_recent(path);
   });
   connect(navigator_.get(), &Navigator::playing_changed, this,
           [this] { action("play")->setIcon(icon_of(navigator_->is_playing() ? "pause" : "play", frame_.theme)); });

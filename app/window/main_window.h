@@ -50,6 +50,7 @@ struct WindowSetup {
   MakeSource make_source;          // of each model that is compared; empty: none can be
   TrainingWatch::Inspect inspect;  // each checkpoint of a training that is watched
   std::optional<KeptResults> kept_inspections = {};
+  bool is_elsewhere = false;  // checkpoints and sessions are those of an engine on another machine
 };
 
 class MainWindow : public QMainWindow {
@@ -249,6 +250,7 @@ class MainWindow : public QMainWindow {
   ThemeChoice theme_;
   float scale_ = 1;
   bool system_is_dark_, reduce_motion_ = false, autoplay_ = true, side_wanted_ = true, presenting_ = false;
+  bool is_elsewhere_ = false;  // checkpoints and sessions are an engine's on another machine
   bool lessons_wanted_ = false, side_wanted_before_lesson_ = true, difference_wanted_before_lesson_ = true;
   QByteArray place_before_presenting_;
   std::optional<Work> before_lesson_;

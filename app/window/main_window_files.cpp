@@ -91,7 +91,7 @@ void MainWindow::open_checkpoint(const std::filesystem::path& path, PromptInput 
   error_->hide();
   departures_.clear();
   show_work();
-  remember_recent(path_text(std::filesystem::absolute(path)));
+  if (!is_elsewhere_) remember_recent(path_text(std::filesystem::absolute(path)));
   navigator_->open(path, std::move(prompt), std::move(example));
 }
 
@@ -112,7 +112,7 @@ void MainWindow::open_shipped(const std::filesystem::path& path) {
 
 void MainWindow::open_session(const std::filesystem::path& path, const std::filesystem::path& located) {
   error_->hide();
-  remember_recent(path_text(std::filesystem::absolute(path)));
+  if (!is_elsewhere_) remember_recent(path_text(std::filesystem::absolute(path)));
   navigator_->open_session(path, located);
   session_on_its_way_ = path;
 }
@@ -141,6 +141,8 @@ bool MainWindow::open_conversation(const std::filesystem::path& path) {
   if (!turns) return false;
   const QString file = path_text(path.filename());
   if (!navigator_->run()) throw Error(tr("%1 is a chat: open the model that reads it first.").arg(file).toStdString());
+  if (navigator_->facts().is_elsewhere)
+    throw Error(tr("%1 is a chat: an engine on another machine reads none in the window yet.").arg(file).toStdString());
   if (!navigator_->facts().chat)
     throw Error(tr("%1 is a chat, and %2 has no chat template to read it with.")
                     .arg(file, QString::fromStdString(navigator_->run()->model.name))
@@ -152,7 +154,7 @@ bool MainWindow::open_conversation(const std::filesystem::path& path) {
 
 void MainWindow::compare_with(const std::filesystem::path& checkpoint) {
   if (comparison_->is_full()) return say(tr("Four models are compared already. Close one of them first."));
-  remember_recent(path_text(std::filesystem::absolute(checkpoint)));
+  if (!is_elsewhere_) remember_recent(path_text(std::filesystem::absolute(checkpoint)));
   comparison_->add(checkpoint);
 }
 

@@ -9,12 +9,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "app/common/runtime_folder.h"
 #include "app/controls/theme.h"
 #include "app/inspect/arguments.h"
 #include "app/inspect/inspecting.h"
 #include "app/lesson/player.h"
+#include "app/remote/remote_source.h"
+#include "app/remote/tunnel.h"
 #include "app/window/figure_in_window.h"
 #include "app/window/main_window.h"
 #include "app/window/translation.h"
@@ -156,6 +159,47 @@ std::unique_ptr<QSettings> open_settings(const WindowOptions& options) {
   return none ? nullptr : std::make_unique<QSettings>("statescope", "statescope");
 }
 
+/// Where the window's runs are.
+struct Reader {
+  std::unique_ptr<Tunnel> tunnel;
+  std::optional<EnginePlace> engine;  // none: here
+  WindowDevice device;
+
+  std::unique_ptr<RunSource> source(const WindowOptions& options) const {
+    if (engine) return make_remote_source(*engine);
+    const auto opened = [backend = device.backend] { return backend; };
+    return make_session_source(device.backend ? opened : Session::OpenDevice(), options.device, options.memory);
+  }
+  std::unique_ptr<RunSource> another(const WindowOptions& options) const {
+    if (engine) return make_remote_source(*engine);
+    return make_session_source([&options] { return open_cuda_device(options.device); }, options.device, options.memory);
+  }
+};
+
+/// Throws Error where an engine on another machine does not answer.
+Reader reader_of(const WindowOptions& options) {
+  Reader reader;
+  if (is_ssh(options.engine)) {
+    reader.tunnel = std::make_unique<Tunnel>(options.engine, options.engine_options);
+    reader.tunnel->wait();
+    reader.engine = reader.tunnel->place();
+  } else if (!options.engine.empty()) {
+    reader.engine = engine_place(options.engine, options.engine_token_file, options.engine_authorities);
+    check_engine(*reader.engine);
+  } else {
+    reader.device = open_window_device(options.device);
+  }
+  return reader;
+}
+
+QString words_of(const Reader& reader, const std::string& why_no_opengl, const WindowOptions& options) {
+  if (!reader.engine) return start_words(reader.device, why_no_opengl, options.device.precision);
+  const QString place = QString::fromStdString(reader.engine->name);
+  return why_no_opengl.empty()
+             ? MainWindow::tr("Reads on the engine at %1; draws with OpenGL.").arg(place)
+             : MainWindow::tr("Reads on the engine at %1; draws without OpenGL: %2.").arg(place, QString::fromStdString(why_no_opengl));
+}
+
 }  // namespace
 
 WindowDevice open_window_device(const DeviceChoice& choice) {
@@ -191,26 +235,22 @@ int run_window(int argc, char** argv, const WindowOptions& options) {
   std::string why_no_opengl = options.software ? MainWindow::tr("as asked").toStdString() : "";
   const bool opengl = !options.software && opengl_is_available(why_no_opengl);
   const std::unique_ptr<QSettings> settings = open_settings(options);
-  const WindowDevice device = open_window_device(options.device);
-  const auto opened = [&device] { return device.backend; };
-  const std::unique_ptr<RunSource> source =
-      make_session_source(device.backend ? opened : Session::OpenDevice(), options.device, options.memory);
+  const Reader reader = reader_of(options);
+  const std::unique_ptr<RunSource> source = reader.source(options);
   InspectArguments inspecting;  // each checkpoint of a training that is watched, on its own task
   inspecting.device = options.device;
-  MainWindow window(
-      *source, {.opengl = opengl,
-                .start_words = start_words(device, why_no_opengl, options.device.precision),
-                .theme = options.theme,
-                .scale = options.scale,
-                .settings = settings.get(),
-                .autoplay = options.autoplay && options.screenshot.empty() && !options.has_place(),
-                .make_source =
-                    [&options] {
-                      return make_session_source([&options] { return open_cuda_device(options.device); }, options.device, options.memory);
-                    },
-                .inspect = [&inspecting](const FoundCheckpoint& found,
-                                         const TrainingWatch::Tell& tell) { return inspect_checkpoint(inspecting, found, tell); },
-                .kept_inspections = kept_results(inspecting)});
+  MainWindow window(*source,
+                    {.opengl = opengl,
+                     .start_words = words_of(reader, why_no_opengl, options),
+                     .theme = options.theme,
+                     .scale = options.scale,
+                     .settings = settings.get(),
+                     .autoplay = options.autoplay && options.screenshot.empty() && !options.has_place(),
+                     .make_source = [&options, &reader] { return reader.another(options); },
+                     .inspect = [&inspecting](const FoundCheckpoint& found,
+                                              const TrainingWatch::Tell& tell) { return inspect_checkpoint(inspecting, found, tell); },
+                     .kept_inspections = kept_results(inspecting),
+                     .is_elsewhere = reader.engine.has_value()});
   window.take_place(window.screen()->availableGeometry());
   if (!options.screenshot.empty()) take_screenshot(window, options);
   if (options.has_place()) stand_at_place(window, options);

@@ -18,6 +18,9 @@ struct WindowOptions {
   std::filesystem::path checkpoint;           // empty: the window opens without a run
   std::vector<std::filesystem::path> beside;  // checkpoints to compare with it, at most three
   PromptInput prompt;
+  std::string engine;  // HOST:PORT, ssh://USER@HOST; empty: this program's own
+  std::string engine_token_file, engine_authorities;
+  std::vector<std::string> engine_options;  // where ssh starts it
   DeviceChoice device;
   std::size_t memory = 0;  // bytes of a recording (Session)
   ThemeChoice theme = ThemeChoice::system;

@@ -34,6 +34,7 @@ endforeach()
 
 install(TARGETS statescope RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS statescope-reader RUNTIME DESTINATION ${parts})
+install(TARGETS statescope-remote LIBRARY DESTINATION ${parts})
 if(STATESCOPE_CUDA)
   install(TARGETS statescope-cuda LIBRARY DESTINATION ${parts} COMPONENT cuda)
 endif()

@@ -5049,6 +5049,18 @@ Only for its states</source>
         <source>Copied the command that opens this</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>%1 is a chat: an engine on another machine reads none in the window yet.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Reads on the engine at %1; draws with OpenGL.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Reads on the engine at %1; draws without OpenGL: %2.</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::ModelChips</name>
@@ -5540,6 +5552,10 @@ Only for its states</source>
     </message>
     <message>
         <source>The chat template changes the text, so nothing can be marked in it. Remove the marks, or read it outside a chat.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The engine counts its tokens when it reads it.</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

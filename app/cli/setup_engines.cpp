@@ -1,0 +1,40 @@
+// Options of an engine for other machines, and of who goes there.
+#include "app/cli/setup.h"
+
+namespace statescope {
+
+void add_serve(CLI::App& app, ServeArguments& serve) {
+  CLI::App& command = *app.add_subcommand("serve", "an engine for windows on other machines (statescope --engine)");
+  command.add_option("--listen", serve.listen,
+                     "HOST:PORT (default: 127.0.0.1:7453, this machine alone; others need --cert, --key and a token)");
+  command.add_option("--root", serve.root, "the folder whose checkpoints and sessions clients may open (default: the current one)")
+      ->check(CLI::ExistingDirectory);
+  command
+      .add_option("--token-file", serve.token_file,
+                  "a file with the word that clients have to know; -: the first line of standard input, whose end ends the engine when "
+                  "nobody has a session")
+      ->check(CLI::Validator([](std::string& file) { return file == "-" ? "" : CLI::ExistingFile(file); }, ""));
+  auto* certificate = command.add_option("--cert", serve.certificate, "a certificate for TLS, PEM")->check(CLI::ExistingFile);
+  auto* key = command.add_option("--key", serve.key, "its private key, PEM")->check(CLI::ExistingFile);
+  certificate->needs(key);
+  key->needs(certificate);
+  add_compute(command, serve.device);
+  add_memory(command, serve.memory);
+  command.get_option("--memory")
+      ->description("MB that the recordings of all clients may take (default: of each a quarter of what is free)");
+  command.add_option("--max-clients", serve.most_clients, "sessions at a time (default: 8)")->check(CLI::Range(1, 1000));
+  command.footer(
+      "Each client has a session of its own. One that goes away, or whose connection is lost, finds its session again within ten minutes.\n"
+      "Ctrl+C ends the engine, and all sessions with it.");
+}
+
+void add_engine(CLI::App& app, EngineArguments& engine) {
+  auto* place =
+      app.add_option("--engine", engine.place, "an engine on another machine (statescope serve): HOST:PORT, ssh://USER@HOST[/PROGRAM]");
+  app.add_option("--engine-token-file", engine.token_file, "a file with the word that it asks for")->needs(place)->check(CLI::ExistingFile);
+  app.add_option("--engine-ca", engine.authorities, "PEM file of the certificate, or its authority, that it may show")
+      ->needs(place)
+      ->check(CLI::ExistingFile);
+}
+
+}  // namespace statescope

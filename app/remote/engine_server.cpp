@@ -1,0 +1,127 @@
+#include "app/remote/engine_server.h"
+
+#include <fmt/format.h>
+
+#include <QRandomGenerator>
+#include <algorithm>
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include "engine/error.h"
+
+namespace statescope {
+namespace {
+
+constexpr int kSweepMs = 500;
+
+const ServeSetup& checked(const ServeSetup& setup) {
+  const Address address = address_of(setup.address);
+  if (setup.certificate.empty() != setup.key.empty()) throw Error("--cert and --key belong together");
+  if (is_loopback(address.host)) return setup;
+  if (setup.certificate.empty() || setup.token.empty())
+    throw Error(fmt::format("--listen {}: other machines can hear that address; it needs --cert, --key and --token-file", setup.address));
+  return setup;
+}
+
+}  // namespace
+
+Address address_of(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  Address address;
+  const char* const last = text.data() + text.size();
+  const char* const first = colon == text.npos ? last : text.data() + colon + 1;
+  const auto [end, error] = std::from_chars(first, last, address.port);
+  if (error == std::errc() && end == last && address.port >= 0 && address.port <= 65535) address.host = text.substr(0, colon);
+  const bool bracketed = address.host.starts_with('[') && address.host.ends_with(']');
+  if (bracketed) address.host = address.host.substr(1, address.host.size() - 2);
+  if (address.host.empty() || (!bracketed && address.host.find(':') != text.npos))
+    throw Error(fmt::format("{} is no address: HOST:PORT, such as 127.0.0.1:7453", text));
+  return address;
+}
+
+bool is_loopback(const std::string& host) {
+  if (host == "localhost" || host == "::1") return true;
+  const bool is_number = std::ranges::all_of(host, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+  return is_number && host.starts_with("127.");
+}
+
+bool is_same_secret(const std::string& one, const std::string& other) {
+  std::size_t differs = one.size() ^ other.size();
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    const char beside = other.empty() ? '\0' : other[i % other.size()];
+    differs |= static_cast<unsigned char>(one[i] ^ beside);
+  }
+  return differs == 0;
+}
+
+std::string random_name() {
+  std::string name;
+  for (int i = 0; i < 4; ++i) name += fmt::format("{:08x}", QRandomGenerator::system()->generate());
+  return name;
+}
+
+EngineServer::EngineServer(ServeSetup setup) : setup_(checked(setup)), root_(setup_.root) {
+  remote::ListenSetup listening{.address = setup_.address,
+                                .certificate = setup_.certificate,
+                                .key = setup_.key,
+                                .most_streams = setup_.most_clients * 4,
+                                .admit = [this](const remote::Hello& hello) { return admit(hello); }};
+  QObject::connect(&sweep_, &QTimer::timeout, [this] { end_what_is_over(); });
+  sweep_.start(kSweepMs);
+  try {
+    listener_ = remote::transport().listen(std::move(listening));
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Error(fmt::format("--listen {}: {}", setup_.address, error.what()));
+  }
+}
+
+EngineServer::~EngineServer() {
+  for (const auto& [id, session] : sessions_) session->end();
+  listener_.reset();
+}
+
+std::size_t EngineServer::sessions() const {
+  const std::lock_guard lock(mutex_);
+  return sessions_.size();
+}
+
+/// On a thread of the transport's.
+remote::Admission EngineServer::admit(const remote::Hello& hello) {
+  using Refusal = remote::Admission::Refusal;
+  if (hello.protocol != remote::kProtocol)
+    return {
+        nullptr, Refusal::version,
+        fmt::format("the engine is of Statescope {} (protocol {}), this program of {} (protocol {}): use the same version on both machines",
+                    STATESCOPE_VERSION, remote::kProtocol, hello.version.empty() ? "another kind" : hello.version, hello.protocol)};
+  if (!setup_.token.empty() && !is_same_secret(hello.token, setup_.token))
+    return {nullptr, Refusal::token,
+            hello.token.empty() ? "the engine asks for a token: --engine-token-file names the file that has it"
+                                : "the token is not the engine's"};
+  const std::lock_guard lock(mutex_);
+  if (const auto known = sessions_.find(hello.session); known != sessions_.end()) return {known->second->attach(hello.heard, true)};
+  if (std::ssize(sessions_) >= setup_.most_clients)
+    return {nullptr, Refusal::full, fmt::format("the engine has {} clients already, and takes no more", sessions_.size())};
+  auto session = std::make_shared<Served>(random_name(), root_, setup_.make_source);
+  sessions_[session->id()] = session;
+  return {session->attach(0, false)};
+}
+
+void EngineServer::end_what_is_over() {
+  std::vector<std::shared_ptr<Served>> over;  // ended outside of the mutex
+  {
+    const std::lock_guard lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    for (auto one = sessions_.begin(); one != sessions_.end();) {
+      const auto alone = one->second->alone_since();
+      const bool ends = one->second->is_over() || (alone && now - *alone > setup_.kept);
+      if (ends) over.push_back(one->second);
+      one = ends ? sessions_.erase(one) : std::next(one);
+    }
+  }
+  for (const std::shared_ptr<Served>& session : over) session->end();
+}
+
+}  // namespace statescope

@@ -1,0 +1,500 @@
+#include "app/remote/remote_source.h"
+
+#include <fmt/format.h>
+
+#include <QCoreApplication>
+#include <QTimer>
+#include <algorithm>
+#include <array>
+#include <future>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "app/assets.h"
+#include "app/remote/engine_link.h"
+#include "app/remote/engine_server.h"
+#include "app/remote/run_table.h"
+#include "engine/checkpoint/file.h"
+#include "engine/error.h"
+#include "engine/remote/wire.h"
+
+namespace statescope {
+namespace fs = std::filesystem;
+namespace {
+
+using remote::About;
+using remote::pack;
+using remote::unpack;
+using remote::WireError;
+
+constexpr std::size_t kListeners = 64;       // of the newest requests
+constexpr std::size_t kMostSecret = 4096;    // bytes of a token's file
+constexpr std::size_t kMostOfPem = 1 << 20;  // bytes
+constexpr int kSayLostMs = 1000;             // a connection that is back by then is not spoken of
+constexpr auto kFirstAnswer = std::chrono::seconds(15);
+
+void post(std::function<void()> work) { QMetaObject::invokeMethod(qApp, std::move(work), Qt::QueuedConnection); }
+
+/// Views look no further than the run says.
+void check_fits(const Snapshot& snapshot, const RunInfo& run) {
+  const bool there = snapshot.layer >= 0 && snapshot.layer < std::ssize(run.model.layers) && snapshot.token >= 0 &&
+                     snapshot.token < std::ssize(run.tokens) && snapshot.head >= 0;
+  if (!there) throw WireError("a snapshot is of a place that its run does not have");
+  const LayerInfo& layer = run.model.layers[static_cast<std::size_t>(snapshot.layer)];
+  for (const HeadState* state : {&snapshot.before, &snapshot.state}) {
+    const auto cells = static_cast<std::uint64_t>(state->values.size());
+    const bool is_empty = cells == 0 && state->slots == 0;
+    const bool fits = layer.has_state() && state->slots == layer.slots() && state->rows == layer.rows && state->columns == layer.columns &&
+                      cells == static_cast<std::uint64_t>(state->slots * state->rows * state->columns);
+    if (!is_empty && !fits) throw WireError("a snapshot's state is not of its layer's size");
+  }
+  if (snapshot.routing && (snapshot.routing->partitions != layer.partitions || snapshot.routing->tokens() < std::ssize(run.tokens)))
+    throw WireError("a snapshot's routing is not of its layer's size");
+}
+
+class RemoteBranch;
+
+class RemoteSource final : public RunSource {
+ public:
+  explicit RemoteSource(EnginePlace place) : place_(std::move(place)) {
+    link_ = std::make_unique<EngineLink>(
+        place_,
+        EngineLink::Hearing{.event = [this](remote::Event event) { hear(std::move(event)); },
+                            .connected = [this](bool anew) { later([this, anew] { connected(anew); }); },
+                            .lost = [this](const std::string& why, bool final) { later([this, why, final] { lost(why, final); }); }});
+  }
+  ~RemoteSource() override {
+    *alive_ = false;
+    link_.reset();
+  }
+
+  void open(fs::path checkpoint, PromptInput prompt, Session::OpenCallbacks callbacks) override {
+    begin(remote::Open{name_on_engine(checkpoint), pack(prompt)}, std::move(callbacks));
+  }
+  void read(PromptInput prompt, Session::OpenCallbacks callbacks) override { begin(remote::Read{pack(prompt)}, std::move(callbacks)); }
+  void generate(std::int64_t tokens, Session::OpenCallbacks callbacks) override { request(remote::Generate{tokens}, std::move(callbacks)); }
+  void cancel() override {
+    if (!is_connected_) fail_all(Cancelled());
+    send(++last_id_, remote::Cancel{});
+  }
+  void intervene(std::vector<Intervention> interventions, Session::OpenCallbacks callbacks) override {
+    request(remote::Intervene{pack(interventions)}, std::move(callbacks));
+  }
+  void add_run(PromptInput prompt, Session::OpenCallbacks callbacks) override {
+    request(remote::AddRun{pack(prompt)}, std::move(callbacks));
+  }
+  void undo(Session::OpenCallbacks callbacks) override { request(remote::Step{false}, std::move(callbacks)); }
+  void redo(Session::OpenCallbacks callbacks) override { request(remote::Step{true}, std::move(callbacks)); }
+  void go_to_branch(std::int64_t branch, Session::OpenCallbacks callbacks) override {
+    request(remote::GoToBranch{branch}, std::move(callbacks));
+  }
+  void save(fs::path path, std::function<void()> saved, std::function<void(std::string)> failed) override {
+    if (!refused_.empty()) return later([this, failed] { failed(refused_); });
+    saving_ = {++last_id_, std::move(saved), std::move(failed)};
+    send(saving_.id, remote::Save{path.string()});
+  }
+  void stand_at(RunPlace place) override { send_newest(++last_id_, remote::Stand{pack(place)}); }
+  void open_session(fs::path path, fs::path located, Session::OpenCallbacks callbacks) override {
+    begin(remote::OpenSession{path.string(), located.string()}, std::move(callbacks));
+  }
+  void show(std::int64_t layer, std::int64_t head, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) override {
+    show_at(nullptr, layer, head, token, std::move(done));
+  }
+  void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions,
+           std::function<void(Question, Finding)> tell) override {
+    ask_of(false, asker, run, std::move(questions), std::move(tell));
+  }
+  ModelFacts facts() const override { return facts_; }
+  std::unique_ptr<RunSource> beside(std::shared_ptr<const RunInfo> run) override;
+
+  /// `run`: a branch beside the run shown; null: that itself.
+  void show_at(const std::shared_ptr<const RunInfo>& run, std::int64_t layer, std::int64_t head, std::int64_t token,
+               std::function<void(std::shared_ptr<const Snapshot>)> done) {
+    const std::uint64_t number = run ? number_of(run) : 0;
+    if (run && number == 0) return;
+    Looking& looking = looking_[run ? 1 : 0];
+    looking = {++last_id_, std::move(done)};
+    link_->out().add_instead({.id = looking.id, .asked = remote::Show{number, layer, head, token}}, [&](const remote::Request& older) {
+      const auto* show = std::get_if<remote::Show>(&older.asked);
+      return show && (show->beside == 0) == (number == 0);
+    });
+  }
+  void ask_of(bool beside, int asker, const std::shared_ptr<const RunInfo>& run, std::vector<Question> questions,
+              std::function<void(Question, Finding)> tell) {
+    const std::uint64_t number = number_of(run);
+    if (number == 0) return;
+    remote::Ask ask{asker, number, beside, {}};
+    for (const Question& question : questions) ask.questions.push_back(pack(question));
+    const std::uint64_t id = ++last_id_;
+    {
+      const std::lock_guard lock(mutex_);
+      std::erase_if(asking_, [&](const auto& one) { return one.second.asker == asker && one.second.beside == beside; });
+      asking_[id] = {asker, beside, std::move(questions), std::move(tell)};
+    }
+    link_->out().add_instead({.id = id, .asked = std::move(ask)}, [&](const remote::Request& older) {
+      const auto* asked = std::get_if<remote::Ask>(&older.asked);
+      return asked && asked->asker == asker && asked->beside == beside;
+    });
+  }
+
+ private:
+  struct Looking {
+    std::uint64_t id = 0;
+    std::function<void(std::shared_ptr<const Snapshot>)> done;
+  };
+  struct Asking {
+    int asker = 0;
+    bool beside = false;
+    std::vector<Question> questions;
+    std::function<void(Question, Finding)> tell;
+  };
+  struct Saving {
+    std::uint64_t id = 0;
+    std::function<void()> saved;
+    std::function<void(std::string)> failed;
+  };
+  struct Listener {
+    Session::OpenCallbacks callbacks;
+    bool waits = true;  // neither done nor failed
+  };
+  using Opening = decltype(remote::Request::asked);
+
+  // On the interface thread.
+
+  void later(std::function<void()> work) const {
+    post([alive = alive_, work = std::move(work)] {
+      if (*alive) work();
+    });
+  }
+  template <class Asked>
+  void send(std::uint64_t id, Asked asked) {
+    link_->out().add({.id = id, .asked = std::move(asked)});
+  }
+  template <class Asked>
+  void send_newest(std::uint64_t id, Asked asked) {
+    link_->out().add_instead({.id = id, .asked = std::move(asked)},
+                             [](const remote::Request& older) { return std::holds_alternative<Asked>(older.asked); });
+  }
+  template <class Asked>
+  void request(Asked asked, Session::OpenCallbacks callbacks) {
+    const std::uint64_t id = ++last_id_;
+    listeners_[id] = {std::move(callbacks)};
+    while (listeners_.size() > kListeners) listeners_.erase(listeners_.begin());
+    if (!refused_.empty()) return later([this] { fail_all(Error(refused_)); });
+    send(id, std::move(asked));
+  }
+  template <class Asked>
+  void begin(Asked asked, Session::OpenCallbacks callbacks) {
+    request(asked, std::move(callbacks));
+    opening_ = std::move(asked);
+    opening_id_ = last_id_;
+  }
+  std::uint64_t number_of(const std::shared_ptr<const RunInfo>& run) const {
+    const std::lock_guard lock(mutex_);
+    return runs_.number_of(run);
+  }
+
+  void fail_all(const std::exception& error) {
+    const Failure failure(error);
+    std::vector<std::function<void(const Failure&)>> failed;
+    for (auto& [id, listener] : listeners_) {
+      if (std::exchange(listener.waits, false) && listener.callbacks.failed) failed.push_back(listener.callbacks.failed);
+    }
+    for (const auto& tell : failed) tell(failure);
+    if (saving_.failed) std::exchange(saving_, {}).failed(failure.message);
+  }
+  /// Whoever asked last for a run hears of it.
+  void say(const std::string& words) const {
+    if (!listeners_.empty() && listeners_.rbegin()->second.callbacks.device_failed)
+      listeners_.rbegin()->second.callbacks.device_failed(words);
+  }
+
+  void connected(bool anew) {
+    is_connected_ = true;
+    ++connections_;
+    if (std::exchange(said_lost_, false)) say(fmt::format("{} answers again.", place_.name));
+    if (!anew) return;
+    restart();
+    link_->go_on();
+  }
+
+  /// The engine knows nothing of what was there.
+  void restart() {
+    link_->out().begin_anew();
+    {
+      const std::lock_guard lock(mutex_);
+      runs_.forget_all();
+      asking_.clear();
+    }
+    const auto waiting = listeners_.find(opening_id_);
+    const bool was_opening = waiting != listeners_.end() && waiting->second.waits;
+    const Session::OpenCallbacks newest = listeners_.empty() ? Session::OpenCallbacks() : listeners_.rbegin()->second.callbacks;
+    if (was_opening) waiting->second.waits = false;
+    for (auto& [id, listener] : listeners_) listener.waits = listener.waits && !was_opening;
+    if (!was_opening) fail_all(Error(fmt::format("{} was started anew meanwhile", place_.name)));
+    if (!tree_ && !was_opening) return;
+    const bool of_tree = tree_ && (!was_opening || std::holds_alternative<remote::Read>(opening_));
+    if (of_tree && !was_opening && !tree_->session.empty()) {
+      begin(remote::OpenSession{tree_->session.string(), {}}, newest);
+    } else if (of_tree) {
+      const auto* read = std::get_if<remote::Read>(&opening_);
+      const std::string prompt = was_opening && read ? read->prompt : pack(tree_->prompt);
+      begin(remote::Open{name_on_engine(tree_->checkpoint), prompt}, newest);
+    } else {
+      request_again(newest);
+    }
+    say(fmt::format("{} was started anew: what it had read is read again; branches that were not saved are gone.", place_.name));
+  }
+  void request_again(const Session::OpenCallbacks& callbacks) {
+    std::visit([&](auto asked) { begin(std::move(asked), callbacks); }, Opening(opening_));
+  }
+
+  void lost(const std::string& why, bool final) {
+    const bool was_connected = std::exchange(is_connected_, false);
+    const std::string words = why.empty() ? "it has ended" : why;
+    if (final) {
+      refused_ = fmt::format("{}: {}", place_.name, words);
+      fail_all(Error(refused_));
+      return say(refused_);
+    }
+    if (!was_connected && said_lost_) return;
+    QTimer::singleShot(kSayLostMs, qApp, [this, alive = alive_, connections = connections_, words] {
+      if (!*alive || is_connected_ || connections != connections_ || std::exchange(said_lost_, true)) return;
+      say(fmt::format("{} does not answer ({}). The run stays there; this window goes on with it as soon as it can.", place_.name, words));
+    });
+  }
+
+  // On the stream's thread.
+
+  void hear(remote::Event event) {
+    const std::uint64_t id = event.id;
+    std::visit([&](auto& told) { hear(id, told); }, event.told);
+  }
+  void hear(std::uint64_t, const std::monostate&) {}
+  void hear(std::uint64_t, const remote::Welcome&) {}
+  void hear(std::uint64_t, const remote::RunDefined& told) {
+    const std::lock_guard lock(mutex_);
+    runs_.define(told);
+  }
+  void hear(std::uint64_t, const remote::RoutingDefined& told) {
+    const std::lock_guard lock(mutex_);
+    runs_.define(told);
+  }
+  void hear(std::uint64_t id, const remote::Progressed& told) { call(id, &Session::OpenCallbacks::progress, told.fraction, told.what); }
+  void hear(std::uint64_t id, const remote::RunShown& told) {
+    const std::lock_guard lock(mutex_);
+    call(id, &Session::OpenCallbacks::run, runs_.run(told.run));
+  }
+  void hear(std::uint64_t id, const remote::Failed& told) {
+    end(id);
+    call(id, &Session::OpenCallbacks::failed, unpack<Failure>(told.failure));
+  }
+  void hear(std::uint64_t id, const remote::Done&) {
+    end(id);
+    call(id, &Session::OpenCallbacks::done);
+  }
+  void hear(std::uint64_t id, const remote::Remarked& told) {
+    constexpr std::array ways{&Session::OpenCallbacks::device_failed, &Session::OpenCallbacks::not_saved,
+                              &Session::OpenCallbacks::other_device, &Session::OpenCallbacks::not_finite};
+    call(id, ways[static_cast<std::size_t>(told.about)], told.text);
+  }
+  void hear(std::uint64_t id, const remote::BranchesChanged& told) {
+    auto tree = std::make_shared<BranchTree>(unpack<BranchTree>(told.tree));
+    tree->checkpoint = name_from_engine(tree->checkpoint.string());
+    tree->runs.clear();
+    {
+      const std::lock_guard lock(mutex_);
+      for (const std::uint64_t run : told.runs) tree->runs.push_back(run == 0 ? nullptr : runs_.run(run));
+    }
+    const auto branches = std::ssize(tree->runs);
+    const bool fits = tree->current >= 0 && tree->current < branches && tree->redo >= -1 && tree->redo < branches;
+    const bool parents = std::ranges::all_of(tree->runs, [&](const auto& run) { return !run || run->branch.parent < branches; });
+    if (!fits || !parents) throw WireError("a tree of branches names one that it does not have");
+    later([this, tree] { tree_ = tree; });
+    call(id, &Session::OpenCallbacks::branches, std::shared_ptr<const BranchTree>(tree));
+  }
+  void hear(std::uint64_t id, const remote::Placed& told) { call(id, &Session::OpenCallbacks::place, unpack<RunPlace>(told.place)); }
+  void hear(std::uint64_t id, const remote::Saved&) {
+    later([this, id] {
+      if (saving_.id == id && saving_.saved) std::exchange(saving_, {}).saved();
+    });
+  }
+  void hear(std::uint64_t id, const remote::NotSaved& told) {
+    later([this, id, why = told.why] {
+      if (saving_.id == id && saving_.failed) std::exchange(saving_, {}).failed(why);
+    });
+  }
+  void hear(std::uint64_t id, const remote::Shown& told) {
+    auto snapshot = std::make_shared<Snapshot>(unpack<Snapshot>(told.snapshot));
+    {
+      const std::lock_guard lock(mutex_);
+      snapshot->run = runs_.run(told.run);
+      if (told.routed) snapshot->routing = runs_.routing(snapshot->layer, told.beside);
+    }
+    if (told.routed && !snapshot->routing) throw WireError("a snapshot's routing is not known");
+    check_fits(*snapshot, *snapshot->run);
+    later([this, id, which = told.beside ? 1 : 0, snapshot] {
+      const Looking& looking = looking_[static_cast<std::size_t>(which)];
+      if (looking.id == id && looking.done) Looking(looking).done(snapshot);
+    });
+  }
+  void hear(std::uint64_t id, const remote::Found& told) {
+    Question question;
+    std::function<void(Question, Finding)> tell;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto asking = asking_.find(id);
+      if (asking == asking_.end()) return;  // something else has been asked since
+      if (told.question >= asking->second.questions.size()) throw WireError("an answer is of no question");
+      question = asking->second.questions[told.question];
+      tell = asking->second.tell;
+    }
+    const Finding finding = remote::unpack_finding(question, told.finding);
+    later([this, id, tell, question, finding] {
+      {
+        const std::lock_guard lock(mutex_);
+        if (!asking_.contains(id)) return;
+      }
+      tell(question, finding);
+    });
+  }
+  void hear(std::uint64_t, const remote::FactsTold& told) {
+    later([this, told] {
+      facts_ = {.no_text = QString::fromStdString(told.no_text),
+                .vocab = told.vocab,
+                .tokenizer = nullptr,
+                .chat = nullptr,
+                .is_elsewhere = true};
+    });
+  }
+
+  void end(std::uint64_t id) {
+    later([this, id] {
+      if (const auto listener = listeners_.find(id); listener != listeners_.end()) listener->second.waits = false;
+    });
+  }
+  template <class Callback, class... Values>
+  void call(std::uint64_t id, Callback Session::OpenCallbacks::*which, Values... values) {
+    later([this, id, which, values...] {
+      const auto listener = listeners_.find(id);
+      if (listener == listeners_.end()) return;
+      const Callback callback = listener->second.callbacks.*which;
+      if (callback) callback(values...);
+    });
+  }
+
+  const EnginePlace place_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // read and written on the interface thread alone
+
+  // Of the interface thread.
+  std::uint64_t last_id_ = 0, opening_id_ = 0;
+  std::map<std::uint64_t, Listener> listeners_;
+  Opening opening_;                         // what was opened or read last
+  std::shared_ptr<const BranchTree> tree_;  // that is shown
+  std::array<Looking, 2> looking_;          // at the run shown, at one beside it
+  Saving saving_;
+  ModelFacts facts_;
+  bool is_connected_ = false, said_lost_ = false;
+  int connections_ = 0;
+  std::string refused_;  // why nothing more is asked; empty: all is well
+
+  mutable std::mutex mutex_;
+  ToldRuns runs_;
+  std::map<std::uint64_t, Asking> asking_;
+
+  std::unique_ptr<EngineLink> link_;  // last
+};
+
+/// Nothing but to be looked at.
+class RemoteBranch final : public RunSource {
+ public:
+  RemoteBranch(RemoteSource& source, std::shared_ptr<const RunInfo> run) : source_(source), run_(std::move(run)) {}
+
+  void open(fs::path, PromptInput prompt, Session::OpenCallbacks callbacks) override { read(std::move(prompt), std::move(callbacks)); }
+  void read(PromptInput, Session::OpenCallbacks callbacks) override {
+    post([callbacks = std::move(callbacks), run = run_] {
+      callbacks.run(run);
+      callbacks.done();
+    });
+  }
+  void show(std::int64_t layer, std::int64_t head, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) override {
+    source_.show_at(run_, layer, head, token, std::move(done));
+  }
+  void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions,
+           std::function<void(Question, Finding)> tell) override {
+    source_.ask_of(true, asker, run, std::move(questions), std::move(tell));
+  }
+  void generate(std::int64_t, Session::OpenCallbacks) override {}
+  void cancel() override {}
+  void intervene(std::vector<Intervention>, Session::OpenCallbacks) override {}
+  void add_run(PromptInput, Session::OpenCallbacks) override {}
+  void undo(Session::OpenCallbacks) override {}
+  void redo(Session::OpenCallbacks) override {}
+  void go_to_branch(std::int64_t, Session::OpenCallbacks) override {}
+  void save(fs::path, std::function<void()>, std::function<void(std::string)>) override {}
+  void open_session(fs::path, fs::path, Session::OpenCallbacks) override {}
+
+ private:
+  RemoteSource& source_;
+  const std::shared_ptr<const RunInfo> run_;
+};
+
+std::unique_ptr<RunSource> RemoteSource::beside(std::shared_ptr<const RunInfo> run) {
+  return std::make_unique<RemoteBranch>(*this, std::move(run));
+}
+
+}  // namespace
+
+EnginePlace engine_place(const std::string& address, const std::string& token_file, const std::string& authorities_file) {
+  EnginePlace place{.address = address, .name = address};
+  const bool is_near = is_loopback(address_of(address).host);
+  place.tls = !is_near || !authorities_file.empty();
+  if (!authorities_file.empty()) place.authorities = read_file(authorities_file, kMostOfPem);
+  if (!token_file.empty()) place.token = secret_in(token_file);
+  return place;
+}
+
+std::string secret_in(const fs::path& file) {
+  std::string secret = read_file(file, kMostSecret);
+  const auto is_space = [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
+  while (!secret.empty() && is_space(secret.back())) secret.pop_back();
+  const bool plain = std::ranges::all_of(secret, [](char c) { return c > ' ' && c <= '~'; });
+  if (secret.empty() || !plain) throw Error(file.string() + ": a token is one word of letters, digits and signs of ASCII");
+  return secret;
+}
+
+std::string name_on_engine(const fs::path& path) {
+  std::error_code error;
+  for (const fs::path& place : checkpoint_places()) {
+    if (path.is_absolute() && fs::equivalent(path.parent_path(), place, error)) return path.filename().string();
+  }
+  return path.string();
+}
+
+fs::path name_from_engine(const std::string& name) {
+  std::error_code error;
+  if (name.find('/') != name.npos) return name;
+  for (const fs::path& place : checkpoint_places()) {
+    if (fs::is_regular_file(place / name, error)) return place / name;
+  }
+  return name;
+}
+
+void check_engine(const EnginePlace& place) {
+  const auto answer = std::make_shared<std::promise<std::string>>();
+  const auto answered = std::make_shared<std::atomic_flag>();
+  std::future<std::string> outcome = answer->get_future();
+  const auto tell = [answer, answered](const std::string& why) {
+    if (!answered->test_and_set()) answer->set_value(why);
+  };
+  EngineLink link(place, {.event = [](const remote::Event&) {},
+                          .connected = [tell](bool) { tell(""); },
+                          .lost = [tell](const std::string& why, bool) { tell(why.empty() ? "the connection has ended" : why); }});
+  if (outcome.wait_for(kFirstAnswer) != std::future_status::ready) throw Error(place.name + ": nothing answers there");
+  if (const std::string why = outcome.get(); !why.empty()) throw Error(fmt::format("{}: {}", place.name, why));
+}
+
+std::unique_ptr<RunSource> make_remote_source(EnginePlace place) { return std::make_unique<RemoteSource>(std::move(place)); }
+
+}  // namespace statescope

@@ -1,0 +1,38 @@
+// The session of an engine on another machine, as a source of runs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "app/runs/run_source.h"
+
+namespace statescope {
+
+/// Where an engine listens, and how it is spoken to.
+struct EnginePlace {
+  std::string address;  // HOST:PORT
+  std::string name;     // as the user knows it: HOST:PORT, ssh://user@host
+  std::string token;    // empty: none
+  bool tls = false;
+  std::string authorities;  // PEM; empty: the system's
+};
+
+/// Of HOST:PORT. A loopback is spoken to without TLS, unless somebody's certificates are named; anything else never is. Throws Error.
+EnginePlace engine_place(const std::string& address, const std::string& token_file, const std::string& authorities_file);
+
+/// A token: one word, alone in its file. Throws Error.
+std::string secret_in(const std::filesystem::path& file);
+
+/// What this program calls a file, and what an engine calls it: a shipped model is the same on both sides.
+std::string name_on_engine(const std::filesystem::path& path);
+std::filesystem::path name_from_engine(const std::string& name);
+
+/// Throws Error where the engine cannot be reached or does not want this program.
+void check_engine(const EnginePlace& place);
+
+/// Answers on the thread of the running QApplication. Where the connection is lost, what is asked waits, and the source takes up its
+/// session again as soon as it can.
+std::unique_ptr<RunSource> make_remote_source(EnginePlace place);
+
+}  // namespace statescope

@@ -1,0 +1,84 @@
+// One client's session on an engine: its runs, and what is still to be told of them.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "app/remote/outgoing.h"
+#include "app/remote/root.h"
+#include "app/remote/run_table.h"
+#include "app/runs/run_source.h"
+#include "engine/remote/transport.h"
+
+namespace statescope {
+
+/// Lives on the thread of the running QCoreApplication, where it is made and destroyed; its streams talk on theirs. Outlives a stream.
+class Served : public std::enable_shared_from_this<Served> {
+ public:
+  using MakeSource = std::function<std::unique_ptr<RunSource>()>;
+
+  /// The source is made when the first thing is asked of it. `root` outlives this.
+  Served(std::string id, const ServedRoot& root, MakeSource make_source);
+  ~Served();
+
+  const std::string& id() const { return id_; }
+  /// A new stream, which begins with a welcome; the one before it ends. Of any thread.
+  std::shared_ptr<remote::EngineEnd> attach(std::uint64_t heard, bool resumed);
+  /// Nobody has been there since then; none: somebody is there. Of any thread.
+  std::optional<std::chrono::steady_clock::time_point> alone_since() const;
+  /// The client has said that it does not come back, or has to be given up.
+  bool is_over() const { return over_; }
+  /// Ends its stream. Of any thread.
+  void end();
+
+  /// What a client asks; what is wrong with it is told.
+  void perform(remote::Request request);
+
+ private:
+  class Stream;
+  struct Wanted {  // the newest snapshot that was not sent yet
+    std::uint64_t id = 0;
+    std::shared_ptr<const Snapshot> snapshot;
+  };
+  struct Beside {
+    std::uint64_t run = 0;
+    std::unique_ptr<RunSource> source;
+  };
+
+  void perform(std::uint64_t id, remote::Open& open);
+  void perform(std::uint64_t id, remote::Ask& ask);
+  void perform(std::uint64_t id, const remote::Show& show);
+  Session::OpenCallbacks callbacks(std::uint64_t id);
+  RunSource& source();
+  /// Of a branch; null where there is none of that number.
+  RunSource* beside(std::uint64_t run);
+
+  template <class Told>
+  void tell(std::uint64_t id, Told told);
+  void tell_run(std::uint64_t id, const std::shared_ptr<const RunInfo>& run);
+  void tell_branches(std::uint64_t id, const BranchTree& tree);
+  void send_snapshot(std::size_t on_the_way);
+
+  const std::string id_;
+  const ServedRoot& root_;
+  const MakeSource make_source_;
+  std::unique_ptr<RunSource> source_;
+  Beside beside_;
+  std::shared_ptr<const RunInfo> shown_;  // that facts were told of
+  bool over_ = false;
+
+  mutable std::mutex mutex_;  // of all that follows; before that of what goes out
+  TellingRuns runs_;
+  std::array<Wanted, 2> wanted_;  // of the run shown, and of the one beside it
+  std::array<std::uint64_t, 2> newest_show_{};
+  std::optional<std::chrono::steady_clock::time_point> alone_since_;
+  Outgoing<remote::Event> out_;
+};
+
+}  // namespace statescope

@@ -1,0 +1,186 @@
+// The module that knows gRPC: streams of messages (engine/remote/transport.h).
+#include <grpc/support/log.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/resource_quota.h>
+
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include <engine.grpc.pb.h>
+#include "engine/remote/grpc/proto.h"
+#include "engine/remote/transport.h"
+
+namespace statescope::remote {
+namespace {
+
+constexpr int kMostRequest = 256 << 20;  // bytes: a question may hold a layer's states
+constexpr int kPingMs = 10'000, kPingTimeoutMs = 5'000, kLeastPingMs = 4'000;
+constexpr int kThreadsBeside = 16;  // of gRPC, beside those of streams
+constexpr auto kShutdown = std::chrono::milliseconds(100);
+
+std::string one_line(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  }
+  return text;
+}
+
+/// What a channel says where it cannot connect names addresses and layers of its own before the reason.
+std::string reason_of(const grpc::Status& status) {
+  const std::string message = one_line(status.error_message());
+  const std::size_t colon = message.rfind(": ");
+  const bool is_connecting = message.starts_with("failed to connect") && colon != message.npos;
+  return is_connecting ? "cannot connect: " + message.substr(colon + 2) : message;
+}
+
+std::string metadata(const grpc::ServerContext& context, const char* name) {
+  const auto found = context.client_metadata().find(name);
+  return found == context.client_metadata().end() ? std::string() : std::string(found->second.data(), found->second.size());
+}
+
+template <class Number>
+Number number_in(const std::string& text) {
+  Number number = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, number);
+  return error == std::errc() && end == last ? number : Number(0);
+}
+
+grpc::StatusCode code_of(Admission::Refusal refusal) {
+  switch (refusal) {
+    case Admission::Refusal::token:
+      return grpc::StatusCode::UNAUTHENTICATED;
+    case Admission::Refusal::version:
+      return grpc::StatusCode::FAILED_PRECONDITION;
+    default:
+      return grpc::StatusCode::RESOURCE_EXHAUSTED;
+  }
+}
+
+class GrpcListener final : public Listener, proto::Engine::Service {
+ public:
+  explicit GrpcListener(ListenSetup setup) : admit_(std::move(setup.admit)) {
+    grpc::ServerBuilder builder;
+    std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
+    if (!setup.certificate.empty()) {
+      grpc::SslServerCredentialsOptions options;
+      options.pem_key_cert_pairs.push_back({setup.key, setup.certificate});
+      credentials = grpc::SslServerCredentials(options);
+    }
+    builder.AddListeningPort(setup.address, credentials, &port_);
+    builder.RegisterService(this);
+    builder.SetMaxReceiveMessageSize(kMostRequest);
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingMs);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMs);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kLeastPingMs);
+    builder.SetResourceQuota(grpc::ResourceQuota("streams").SetMaxThreads(setup.most_streams + kThreadsBeside));
+    server_ = builder.BuildAndStart();
+    if (!server_ || port_ == 0) throw std::runtime_error("cannot listen there: another program does, or it is no address of this machine");
+  }
+  ~GrpcListener() override { server_->Shutdown(std::chrono::system_clock::now() + kShutdown); }
+
+  int port() const override { return port_; }
+
+ private:
+  grpc::Status Talk(grpc::ServerContext* context, grpc::ServerReaderWriter<proto::Event, proto::Request>* stream) override {
+    const Hello hello{.protocol = number_in<int>(metadata(*context, "statescope-protocol")),
+                      .version = metadata(*context, "statescope-version"),
+                      .token = metadata(*context, "statescope-token"),
+                      .session = metadata(*context, "statescope-session"),
+                      .heard = number_in<std::uint64_t>(metadata(*context, "statescope-heard"))};
+    const Admission admission = admit_(hello);
+    if (!admission.end) return {code_of(admission.refusal), admission.why};
+    std::thread writer([&] {
+      while (std::optional<Event> event = admission.end->next()) {
+        if (!stream->Write(proto::to_proto(std::move(*event)))) break;
+      }
+      context->TryCancel();  // so that nothing more is read
+    });
+    proto::Request request;
+    while (stream->Read(&request) && admission.end->hear(proto::from_proto(std::move(request)))) request.Clear();
+    admission.end->gone({});
+    writer.join();
+    return grpc::Status::OK;
+  }
+
+  std::function<Admission(const Hello&)> admit_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+class GrpcConnection final : public Connection {
+ public:
+  GrpcConnection(ConnectSetup setup, std::shared_ptr<ClientEnd> end) : is_first_(setup.hello.session.empty()), end_(std::move(end)) {
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(-1);
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // nothing is left of a connection that failed before
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingMs);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMs);
+    if (!setup.tls) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+    grpc::SslCredentialsOptions tls;
+    tls.pem_root_certs = setup.authorities;
+    channel_ =
+        grpc::CreateCustomChannel(setup.address, setup.tls ? grpc::SslCredentials(tls) : grpc::InsecureChannelCredentials(), arguments);
+    context_.AddMetadata("statescope-protocol", std::to_string(setup.hello.protocol));
+    context_.AddMetadata("statescope-version", setup.hello.version);
+    context_.AddMetadata("statescope-token", setup.hello.token);
+    context_.AddMetadata("statescope-session", setup.hello.session);
+    context_.AddMetadata("statescope-heard", std::to_string(setup.hello.heard));
+    reader_ = std::thread([this] { talk(); });
+  }
+  ~GrpcConnection() override {
+    context_.TryCancel();
+    reader_.join();
+  }
+
+ private:
+  void talk() {
+    const auto stub = proto::Engine::NewStub(channel_);
+    const auto stream = stub->Talk(&context_);
+    std::thread writer([&] {
+      while (std::optional<Request> request = end_->next()) {
+        if (!stream->Write(proto::to_proto(std::move(*request)))) break;
+      }
+      stream->WritesDone();
+    });
+    proto::Event event;
+    while (stream->Read(&event)) {
+      if (!end_->hear(proto::from_proto(std::move(event)))) context_.TryCancel();
+      event.Clear();
+    }
+    const grpc::Status status = stream->Finish();
+    const bool final = status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
+                       status.error_code() == grpc::StatusCode::FAILED_PRECONDITION ||
+                       status.error_code() == grpc::StatusCode::UNIMPLEMENTED ||
+                       (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED && is_first_);
+    end_->gone({reason_of(status), final});
+    writer.join();
+  }
+
+  const bool is_first_;  // there is no session yet that waits for this client
+  std::shared_ptr<ClientEnd> end_;
+  std::shared_ptr<grpc::Channel> channel_;
+  grpc::ClientContext context_;
+  std::thread reader_;
+};
+
+class GrpcTransport final : public Transport {
+  std::unique_ptr<Listener> listen(ListenSetup setup) override { return std::make_unique<GrpcListener>(std::move(setup)); }
+  std::unique_ptr<Connection> connect(ConnectSetup setup, std::shared_ptr<ClientEnd> end) override {
+    return std::make_unique<GrpcConnection>(std::move(setup), std::move(end));
+  }
+};
+
+}  // namespace
+}  // namespace statescope::remote
+
+extern "C" statescope::remote::Transport* statescope_make_transport() {
+  static statescope::remote::GrpcTransport transport;
+  gpr_set_log_function([](gpr_log_func_args*) {});  // what goes wrong is told by whoever asked for it
+  return &transport;
+}
