@@ -6,6 +6,7 @@
 
 #include "app/bench/bench.h"
 #include "app/bench/sse.h"
+#include "app/cli/bench_random.h"
 #include "app/cli/commands.h"
 #include "app/common/console.h"
 #include "engine/model/model.h"
@@ -159,15 +160,15 @@ std::vector<RandomModel> models_for_device() {
                                     {"num_reader", 1}})}};
 }
 
-void bench_random(const Bench& bench, const RandomModel& random) {
-  if (!bench.wants(random.name)) return;
-  const auto checkpoint = random_checkpoint(Config(random.config), 1, DType::bf16);
+}  // namespace
+
+void bench_random(const Bench& bench, std::string_view name, const Config& config) {
+  if (!bench.wants(name)) return;
+  const auto checkpoint = random_checkpoint(config, 1, DType::bf16);
   const auto model = Model::load(checkpoint, bench.backend());
-  fmt::print("{}: random bfloat16 weights, {:.1f} million parameters\n", random.name, static_cast<double>(checkpoint->parameters()) / 1e6);
+  fmt::print("{}: random bfloat16 weights, {:.1f} million parameters\n", name, static_cast<double>(checkpoint->parameters()) / 1e6);
   bench_model(bench, *model);
 }
-
-}  // namespace
 
 int bench_command(const BenchArguments& arguments) {
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // a line is there when it has been measured
@@ -179,7 +180,8 @@ int bench_command(const BenchArguments& arguments) {
   const std::int64_t tokens = bench.on_device() ? 8192 : 1024;
   fmt::print("operations, {} tokens, 8 heads of 128\n", tokens);
   bench_kernels(bench, tokens);
-  for (const RandomModel& random : bench.on_device() ? models_for_device() : models_for_cpu()) bench_random(bench, random);
+  for (const RandomModel& random : bench.on_device() ? models_for_device() : models_for_cpu())
+    bench_random(bench, random.name, Config(random.config));
   return 0;
 }
 

@@ -148,7 +148,9 @@ int run_chosen(const CLI::App& app, Arguments& all, int argc, char** argv) {
   if (app.got_subcommand("completion")) return std::cout << completions(app, all.shell), 0;
   if (app.got_subcommand("tokenize")) return tokenize_command(all.tokenize);
   if (app.got_subcommand("bench"))
-    return app.get_subcommand("bench")->got_subcommand("sse") ? bench_sse_command(all.sse) : bench_command(all.bench);
+    return app.get_subcommand("bench")->got_subcommand("sse") ? bench_sse_command(all.sse)
+           : all.bench.placement                              ? bench_placement_command(all.bench)
+                                                              : bench_command(all.bench);
   if (app.got_subcommand("eval")) return eval_command(all.eval);
   if (app.got_subcommand("dataset")) return dataset_command(all.dataset);
   if (app.got_subcommand("inspect")) return inspect_command(all.inspect);

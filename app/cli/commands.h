@@ -61,6 +61,12 @@ struct BenchArguments {
   std::vector<std::string> checkpoints;
   std::string only;  // what is measured: all whose name has this in it
   DeviceChoice device;
+  bool placement = false;                        // instead, on paper: `checkpoints` are configs, or folders that hold one
+  std::vector<int> gpus;                         // so many at once; empty: 1, 2, 4, 8
+  std::vector<double> memory;                    // GB of each; empty: 24, 80, 141
+  double bandwidth = 0, link = 0;                // GB/s; 0: by the memory
+  double host_memory = 0, host_bandwidth = 200;  // GB of the host for what has no room, GB/s
+  std::int64_t context = 8192;                   // tokens before the one that is decoded
 };
 int bench_command(const BenchArguments& arguments);
 
@@ -71,6 +77,7 @@ struct BenchSseArguments {
   DeviceChoice device;
   bool force = false;
 };
+int bench_placement_command(const BenchArguments& arguments);
 int bench_sse_command(const BenchSseArguments& arguments);
 
 struct EvalArguments {

@@ -164,7 +164,29 @@ void add_needle(CLI::App& app, NeedleArguments& needle) {
 void add_bench(CLI::App& app, BenchArguments& bench, BenchSseArguments& sse) {
   CLI::App& command = *app.add_subcommand("bench", "measure loading, reading and decoding");
   command.add_option("checkpoints", bench.checkpoints, "checkpoints to measure (default: operations and random models)");
-  command.add_option("--only", bench.only, "measure what has this in its name");
+  auto* only = command.add_option("--only", bench.only, "measure what has this in its name");
+  auto* placement =
+      command
+          .add_flag("--placement", bench.placement,
+                    "on paper: where the layers of configs (a config.json or a folder each; default: of four released models) would "
+                    "lie on several GPUs, and how fast they would decode there; on a GPU, also measured")
+          ->excludes(only);
+  command.add_option("--gpus", bench.gpus, "how many: 2,4 (default: 1,2,4,8)")->delimiter(',')->check(CLI::Range(1, 64))->needs(placement);
+  command.add_option("--gpu-memory", bench.memory, "GB of each: 24,80,141 (default)")
+      ->delimiter(',')
+      ->check(CLI::Range(1.0, 4096.0))
+      ->needs(placement);
+  command.add_option("--gpu-bandwidth", bench.bandwidth, "GB/s of their memory (default: that of a GPU with such a memory)")
+      ->check(CLI::Range(1.0, 1e6))
+      ->needs(placement);
+  command.add_option("--link", bench.link, "GB/s from one to the next (default: likewise)")->check(CLI::Range(0.1, 1e6))->needs(placement);
+  command.add_option("--host-memory", bench.host_memory, "GB of the host, whose CPU takes the layers that have no room (default: none)")
+      ->check(CLI::Range(1.0, 1e6))
+      ->needs(placement);
+  command.add_option("--host-bandwidth", bench.host_bandwidth, "GB/s of it (default: 200)")->check(CLI::Range(1.0, 1e6))->needs(placement);
+  command.add_option("--context", bench.context, "tokens before the one that is decoded (default: 8192)")
+      ->check(CLI::Range(0, 100'000'000))
+      ->needs(placement);
   add_compute(command, bench.device);
   add_bench_sse(command, sse);
 }
