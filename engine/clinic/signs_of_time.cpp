@@ -13,15 +13,31 @@ double growth_in_second_half(const LayerReport& layer) {
   return layer.moments.empty() ? NAN : layer.moments.back().norm / layer.moments[layer.moments.size() / 2 - 1].norm;
 }
 
+/// How far back the reads of a layer reach, mean over the channels of what every token is written to; NaN where there is no such slot.
+double reach_of(const LayerReport& layer) {
+  double reach = NAN;
+  for (const SlotReport& slot : layer.slots) {
+    const bool is_partition = layer.routing && slot.name != "shared";
+    if (!is_partition && slot.receptive_field) reach = std::fmax(reach, *slot.receptive_field);
+  }
+  return reach;
+}
+
 }  // namespace
 
 std::optional<Symptom> forgets_at_once(const LayerSigns& layer, const ReadOn&) {
   const double longest = layer.of([](const LayerReport& l) { return l.longest_median.value_or(NAN); });
-  if (!(longest < kShortestMemory)) return {};
-  return Symptom{.evidence = {{"longest_median_half_life", longest}, {"threshold", kShortestMemory}},
-                 .sentence = fmt::format(
-                     "Nothing outlives a few tokens: half of it is gone after {:.2g} tokens (the median channel's half-life).", longest),
-                 .severity = -longest};
+  const double reach = layer.of(reach_of);
+  // A few channels that remember are a memory, too. The lower bound of HGRN2's gates is 0 in its first layer and grows with the layer: the
+  // lower ones are made to forget (HGRN2, arXiv 2404.07904).
+  const bool made_to_forget = layer.any().mixer == "hgrn2";
+  if (!(longest < kShortestMemory) || reach > (made_to_forget ? kShortestByDesign : kShortestReach)) return {};
+  Symptom symptom{.evidence = {{"longest_median_half_life", longest}, {"threshold", kShortestMemory}},
+                  .sentence = fmt::format(
+                      "Nothing outlives a few tokens: half of it is gone after {:.2g} tokens (the median channel's half-life).", longest),
+                  .severity = -longest};
+  if (std::isfinite(reach)) symptom.evidence.emplace_back("receptive_field", reach);
+  return symptom;
 }
 
 std::optional<Symptom> never_forgets(const LayerSigns& layer, const ReadOn&) {

@@ -78,6 +78,11 @@ TEST_CASE("clinic: every illness is told by its own sign, and health by none") {
           l.longest_median = 0.1;
         }) == Found{Illness::memory_unwritten});
   CHECK(found([](LayerReport& l) { l.longest_median = 2, l.longest_half_life = 50; }) == Found{Illness::forgets_at_once});
+  CHECK(found([](LayerReport& l) { l.longest_median = 2, l.slots[0].receptive_field = 20; }) == Found{Illness::forgets_at_once});
+  CHECK(found([](LayerReport& l) { l.longest_median = 2, l.slots[0].receptive_field = 40; }).empty());  // some channels remember
+  CHECK(found([](LayerReport& l) { l.longest_median = 2, l.slots[0].receptive_field = 20, l.mixer = "hgrn2"; }).empty());  // its design
+  CHECK(found([](LayerReport& l) { l.longest_median = 2, l.slots[0].receptive_field = 2, l.mixer = "hgrn2"; }) ==
+        Found{Illness::forgets_at_once});
   CHECK(found([](LayerReport& l) { l.read_effect = 1e-5, l.likest_heads = 1; }) == Found{Illness::memory_unread});
   CHECK(found([](LayerReport& l) { l.heads_read_effect[2] = 1e-6; }) == Found{Illness::memory_unread});
   CHECK(found([](LayerReport& l) { l.heads_read_effect[2] = NAN; }).empty());  // it was not tried
