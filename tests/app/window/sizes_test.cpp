@@ -74,8 +74,8 @@ void take(MainWindow& window, const QSize& size, float scale) {
 
 TEST_CASE("sizes: in every arrangement all controls are on the screen, presenting or not, and on the start page") {
   TestWindow test;
-  for (const QSize& size : sizes) {
-    for (const float scale : scales) {
+  for (const float scale : scales) {
+    for (const QSize& size : sizes) {
       take(test.window, size, scale);
       INFO("start page, " << size.width() << "x" << size.height() << ", scale " << scale);
       check_controls(test.window);
@@ -84,10 +84,10 @@ TEST_CASE("sizes: in every arrangement all controls are on the screen, presentin
   test.open();
   for (const bool presents : {false, true}) {
     if (presents) test.window.toggle_presenter();
-    for (const Preset& preset : presets()) {
-      test.window.arrange_as(preset);
-      for (const QSize& size : sizes) {
-        for (const float scale : scales) {
+    for (const float scale : scales) {  // outermost: a change of type costs the most
+      for (const Preset& preset : presets()) {
+        test.window.arrange_as(preset);
+        for (const QSize& size : sizes) {
           take(test.window, size, scale);
           INFO(preset.id << ", " << size.width() << "x" << size.height() << ", scale " << scale << ", presenting " << presents);
           check_controls(test.window);
