@@ -187,6 +187,9 @@ int run_command_line(int argc, char** argv) {
     refuse_numbers_that_are_none(app);
     if (!app.get_subcommands().empty() && all.window.device.name != "cpu")
       throw CLI::ValidationError("--device", "belongs after the command");
+    if (!app.get_subcommands().empty() && !all.window.engine.place.empty())
+      throw CLI::ValidationError("--engine", fmt::format("is for the window; {} runs on the machine where it is started",
+                                                         app.get_subcommands().front()->get_name()));
   } catch (const CLI::ParseError& error) {
     std::ostringstream wrong;
     const int status = app.exit(error, std::cout, wrong);

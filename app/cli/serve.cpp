@@ -46,9 +46,10 @@ bool input_has_ended() {
 std::string how_to_connect(const ServeArguments& arguments, const Address& address, int port) {
   const std::string token = arguments.token_file.empty() ? "" : " --engine-token-file FILE";
   if (is_loopback(address.host))
-    return fmt::format("here: statescope --engine {}:{}{}; from elsewhere: statescope --engine ssh://USER@HOST", host_of(arguments.listen),
-                       port, token);
-  return fmt::format("statescope --engine HOST:{}{} (--engine-ca FILE where its certificate is not of a known authority)", port, token);
+    return fmt::format("Here: statescope --engine {0}:{1}{2}. From elsewhere: ssh -L {1}:{0}:{1} USER@HOST, then the same.",
+                       host_of(arguments.listen), port, token);
+  return fmt::format("From elsewhere: statescope --engine HOST:{}{}; with --engine-ca FILE where its certificate is of no known authority.",
+                     port, token);
 }
 
 }  // namespace

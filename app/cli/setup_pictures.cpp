@@ -124,6 +124,7 @@ void refuse_options_of_runs(const CLI::App& command, const PageArguments& page) 
 }  // namespace
 
 void add_window(CLI::App& app, WindowArguments& window) {
+  add_engine(app, window.engine);  // before what it has to say about checkpoints
   auto* open = app.add_option("--open", window.checkpoint, "checkpoint to open (default: the one shipped)");
   const auto side_by_side = [&window](const std::vector<std::string>& checkpoints) {
     window.checkpoint = checkpoints.front();
@@ -133,7 +134,6 @@ void add_window(CLI::App& app, WindowArguments& window) {
       ->expected(1, 4)
       ->check(CLI::Validator([&window](std::string& path) { return wrong_checkpoint(window, path); }, ""))
       ->excludes(open);
-  add_engine(app, window.engine);
   add_prompt(app, window.prompt, false);
   app.get_option_group("prompt")
       ->add_option("--example", window.prompt.example,

@@ -36,23 +36,6 @@ constexpr auto kFirstAnswer = std::chrono::seconds(15);
 
 void post(std::function<void()> work) { QMetaObject::invokeMethod(qApp, std::move(work), Qt::QueuedConnection); }
 
-/// Views look no further than the run says.
-void check_fits(const Snapshot& snapshot, const RunInfo& run) {
-  const bool there = snapshot.layer >= 0 && snapshot.layer < std::ssize(run.model.layers) && snapshot.token >= 0 &&
-                     snapshot.token < std::ssize(run.tokens) && snapshot.head >= 0;
-  if (!there) throw WireError("a snapshot is of a place that its run does not have");
-  const LayerInfo& layer = run.model.layers[static_cast<std::size_t>(snapshot.layer)];
-  for (const HeadState* state : {&snapshot.before, &snapshot.state}) {
-    const auto cells = static_cast<std::uint64_t>(state->values.size());
-    const bool is_empty = cells == 0 && state->slots == 0;
-    const bool fits = layer.has_state() && state->slots == layer.slots() && state->rows == layer.rows && state->columns == layer.columns &&
-                      cells == static_cast<std::uint64_t>(state->slots * state->rows * state->columns);
-    if (!is_empty && !fits) throw WireError("a snapshot's state is not of its layer's size");
-  }
-  if (snapshot.routing && (snapshot.routing->partitions != layer.partitions || snapshot.routing->tokens() < std::ssize(run.tokens)))
-    throw WireError("a snapshot's routing is not of its layer's size");
-}
-
 class RemoteBranch;
 
 class RemoteSource final : public RunSource {
@@ -232,7 +215,7 @@ class RemoteSource final : public RunSource {
     const Session::OpenCallbacks newest = listeners_.empty() ? Session::OpenCallbacks() : listeners_.rbegin()->second.callbacks;
     if (was_opening) waiting->second.waits = false;
     for (auto& [id, listener] : listeners_) listener.waits = listener.waits && !was_opening;
-    if (!was_opening) fail_all(Error(fmt::format("{} was started anew meanwhile", place_.name)));
+    if (!was_opening) fail_all(Error(fmt::format("{} does not have this session any more", place_.name)));
     if (!tree_ && !was_opening) return;
     const bool of_tree = tree_ && (!was_opening || std::holds_alternative<remote::Read>(opening_));
     if (of_tree && !was_opening && !tree_->session.empty()) {
@@ -244,7 +227,8 @@ class RemoteSource final : public RunSource {
     } else {
       request_again(newest);
     }
-    say(fmt::format("{} was started anew: what it had read is read again; branches that were not saved are gone.", place_.name));
+    say(fmt::format("{} does not have this session any more: what it had read is read again; branches that were not saved are gone.",
+                    place_.name));
   }
   void request_again(const Session::OpenCallbacks& callbacks) {
     std::visit([&](auto asked) { begin(std::move(asked), callbacks); }, Opening(opening_));
@@ -300,17 +284,12 @@ class RemoteSource final : public RunSource {
     call(id, ways[static_cast<std::size_t>(told.about)], told.text);
   }
   void hear(std::uint64_t id, const remote::BranchesChanged& told) {
-    auto tree = std::make_shared<BranchTree>(unpack<BranchTree>(told.tree));
-    tree->checkpoint = name_from_engine(tree->checkpoint.string());
-    tree->runs.clear();
+    std::shared_ptr<BranchTree> tree;
     {
       const std::lock_guard lock(mutex_);
-      for (const std::uint64_t run : told.runs) tree->runs.push_back(run == 0 ? nullptr : runs_.run(run));
+      tree = runs_.tree(told);
     }
-    const auto branches = std::ssize(tree->runs);
-    const bool fits = tree->current >= 0 && tree->current < branches && tree->redo >= -1 && tree->redo < branches;
-    const bool parents = std::ranges::all_of(tree->runs, [&](const auto& run) { return !run || run->branch.parent < branches; });
-    if (!fits || !parents) throw WireError("a tree of branches names one that it does not have");
+    tree->checkpoint = name_from_engine(tree->checkpoint.string());
     later([this, tree] { tree_ = tree; });
     call(id, &Session::OpenCallbacks::branches, std::shared_ptr<const BranchTree>(tree));
   }
@@ -326,14 +305,11 @@ class RemoteSource final : public RunSource {
     });
   }
   void hear(std::uint64_t id, const remote::Shown& told) {
-    auto snapshot = std::make_shared<Snapshot>(unpack<Snapshot>(told.snapshot));
+    std::shared_ptr<const Snapshot> snapshot;
     {
       const std::lock_guard lock(mutex_);
-      snapshot->run = runs_.run(told.run);
-      if (told.routed) snapshot->routing = runs_.routing(snapshot->layer, told.beside);
+      snapshot = runs_.snapshot(told);
     }
-    if (told.routed && !snapshot->routing) throw WireError("a snapshot's routing is not known");
-    check_fits(*snapshot, *snapshot->run);
     later([this, id, which = told.beside ? 1 : 0, snapshot] {
       const Looking& looking = looking_[static_cast<std::size_t>(which)];
       if (looking.id == id && looking.done) Looking(looking).done(snapshot);

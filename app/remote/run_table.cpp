@@ -35,6 +35,23 @@ std::size_t same_last(std::string_view a, std::string_view b, std::size_t most) 
   return count;
 }
 
+/// Views look no further than the run says.
+void check_fits(const Snapshot& snapshot, const RunInfo& run) {
+  const bool there = snapshot.layer >= 0 && snapshot.layer < std::ssize(run.model.layers) && snapshot.token >= 0 &&
+                     snapshot.token < std::ssize(run.tokens) && snapshot.head >= 0;
+  if (!there) throw WireError("a snapshot is of a place that its run does not have");
+  const LayerInfo& layer = run.model.layers[static_cast<std::size_t>(snapshot.layer)];
+  for (const HeadState* state : {&snapshot.before, &snapshot.state}) {
+    const auto cells = static_cast<std::uint64_t>(state->values.size());
+    const bool is_empty = cells == 0 && state->slots == 0;
+    const bool fits = layer.has_state() && state->slots == layer.slots() && state->rows == layer.rows && state->columns == layer.columns &&
+                      cells == static_cast<std::uint64_t>(state->slots * state->rows * state->columns);
+    if (!is_empty && !fits) throw WireError("a snapshot's state is not of its layer's size");
+  }
+  if (snapshot.routing && (snapshot.routing->partitions != layer.partitions || snapshot.routing->tokens() < std::ssize(run.tokens)))
+    throw WireError("a snapshot's routing is not of its layer's size");
+}
+
 }  // namespace
 
 std::uint64_t TellingRuns::number_of(const std::shared_ptr<const RunInfo>& run, std::vector<remote::Event>& before) {
@@ -141,9 +158,27 @@ std::uint64_t ToldRuns::number_of(const std::shared_ptr<const RunInfo>& run) con
   return known == runs_.end() ? 0 : known->first;
 }
 
-std::shared_ptr<const Routing> ToldRuns::routing(std::int64_t layer, bool beside) const {
-  const auto known = routings_.find({layer, beside});
-  return known == routings_.end() ? nullptr : known->second;
+std::shared_ptr<const Snapshot> ToldRuns::snapshot(const remote::Shown& message) const {
+  auto snapshot = std::make_shared<Snapshot>(unpack<Snapshot>(message.snapshot));
+  snapshot->run = run(message.run);
+  if (message.routed) {
+    const auto known = routings_.find({snapshot->layer, message.beside});
+    if (known == routings_.end()) throw WireError("a snapshot's routing is not known");
+    snapshot->routing = known->second;
+  }
+  check_fits(*snapshot, *snapshot->run);
+  return snapshot;
+}
+
+std::shared_ptr<BranchTree> ToldRuns::tree(const remote::BranchesChanged& message) const {
+  auto tree = std::make_shared<BranchTree>(unpack<BranchTree>(message.tree));
+  tree->runs.clear();
+  for (const std::uint64_t number : message.runs) tree->runs.push_back(number == 0 ? nullptr : run(number));
+  const auto branches = std::ssize(tree->runs);
+  const bool fits = tree->current >= 0 && tree->current < branches && tree->redo >= -1 && tree->redo < branches;
+  const bool parents = std::ranges::all_of(tree->runs, [&](const auto& one) { return !one || one->branch.parent < branches; });
+  if (!fits || !parents) throw WireError("a tree of branches names one that it does not have");
+  return tree;
 }
 
 void ToldRuns::forget_all() {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/remote/messages.h"
+#include "engine/session/session.h"
 #include "engine/snapshot.h"
 
 namespace statescope {
@@ -47,7 +48,10 @@ class ToldRuns {
   std::shared_ptr<const RunInfo> run(std::uint64_t number) const;
   /// 0: not one of these.
   std::uint64_t number_of(const std::shared_ptr<const RunInfo>& run) const;
-  std::shared_ptr<const Routing> routing(std::int64_t layer, bool beside) const;
+  /// With its run and its routing.
+  std::shared_ptr<const Snapshot> snapshot(const remote::Shown& message) const;
+  /// With its runs; its checkpoint is called as the engine does.
+  std::shared_ptr<BranchTree> tree(const remote::BranchesChanged& message) const;
   void forget_all();
 
  private:

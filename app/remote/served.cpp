@@ -78,6 +78,8 @@ std::optional<std::chrono::steady_clock::time_point> Served::alone_since() const
   return alone_since_;
 }
 
+bool Served::is_over() const { return over_ || out_.count() > kMostUnheard; }
+
 void Served::end() { out_.begin(0); }
 
 RunSource& Served::source() {
@@ -100,7 +102,6 @@ RunSource* Served::beside(std::uint64_t run) {
 template <class Told>
 void Served::tell(std::uint64_t id, Told told) {
   out_.add({.id = id, .told = std::move(told)});
-  if (out_.count() > kMostUnheard) over_ = true;
 }
 
 void Served::tell_run(std::uint64_t id, const std::shared_ptr<const RunInfo>& run) {

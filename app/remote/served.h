@@ -33,7 +33,7 @@ class Served : public std::enable_shared_from_this<Served> {
   /// Nobody has been there since then; none: somebody is there. Of any thread.
   std::optional<std::chrono::steady_clock::time_point> alone_since() const;
   /// The client has said that it does not come back, or has to be given up.
-  bool is_over() const { return over_; }
+  bool is_over() const;
   /// Ends its stream. Of any thread.
   void end();
 

@@ -1,5 +1,6 @@
 // From a click on the text to the changed picture: the real window on the shipped run, in every arrangement, as the platform draws it
-// (QT_QPA_PLATFORM=offscreen: without OpenGL; under xvfb-run: with Mesa's software OpenGL).
+// (QT_QPA_PLATFORM=offscreen: without OpenGL; under xvfb-run: with Mesa's software OpenGL). With HOST:PORT: on the engine that serves
+// there.
 #include <fmt/format.h>
 
 #include <QElapsedTimer>
@@ -13,6 +14,7 @@
 #include "app/assets.h"
 #include "app/cli/commands.h"
 #include "app/controls/theme.h"
+#include "app/remote/remote_source.h"
 #include "app/window/main_window.h"
 
 using namespace statescope;
@@ -112,7 +114,7 @@ int main(int argc, char** argv) {
   set_up_application();
   std::string why;
   const bool opengl = opengl_is_available(why);
-  const std::unique_ptr<RunSource> source = make_session_source(nullptr);
+  const std::unique_ptr<RunSource> source = argc > 1 ? make_remote_source(engine_place(argv[1], "", "")) : make_session_source(nullptr);
   MainWindow window(*source, {.opengl = opengl, .start_words = {}, .theme = ThemeChoice::light, .scale = 1, .autoplay = false});
   window.resize(1440, 900);
   window.show();

@@ -225,7 +225,7 @@ TEST_CASE("remote: a connection that is lost is spoken of, and so is its return;
   ServeSetup again = serve_setup(folder.path());
   again.address = place.address;
   server = std::make_unique<EngineServer>(again);
-  REQUIRE(QTest::qWaitFor([&] { return asked.remarked.find("started anew") != std::string::npos; }, kLongMs));
+  REQUIRE(QTest::qWaitFor([&] { return asked.remarked.find("does not have this session any more") != std::string::npos; }, kLongMs));
   REQUIRE(shows(asked));
   CHECK(std::ssize(asked.run()->tokens) == 5);
 }

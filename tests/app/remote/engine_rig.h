@@ -62,7 +62,7 @@ class Asked {
     return *answer;
   }
   /// The last finding of each.
-  std::vector<std::pair<Question, Finding>> found(const std::vector<Question>& questions) {
+  std::vector<std::pair<Question, Finding>> found(const std::vector<Question>& questions, int ms = kLongMs) {
     const auto answers = std::make_shared<std::vector<std::pair<Question, Finding>>>();
     const auto whole = std::make_shared<std::size_t>(0);
     source->ask(1, run(), questions, [answers, whole](const Question& question, const Finding& finding) {
@@ -70,7 +70,7 @@ class Asked {
       answers->emplace_back(question, finding);
       ++*whole;
     });
-    const bool all = QTest::qWaitFor([&] { return *whole >= questions.size(); }, kLongMs);
+    const bool all = QTest::qWaitFor([&] { return *whole >= questions.size(); }, ms);
     return all ? *answers : std::vector<std::pair<Question, Finding>>();
   }
 };

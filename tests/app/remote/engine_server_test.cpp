@@ -149,6 +149,40 @@ TEST_CASE("engine: nothing outside of its folder is shown") {
   CHECK(root.name_of(default_run().checkpoint) == default_run().checkpoint.filename());
 }
 
+TEST_CASE("engine: places and questions that no run has do it no harm") {
+  const test::TemporaryFolder folder;
+  const EngineServer server(serve_setup(folder.path()));
+  Asked asked(make_remote_source(place_of(server)));
+  PromptInput prompt{.text = "the glass was", .spans = {}, .ids = {}, .expected = {}, .generate = 2};
+  asked.source->open("niah-sse-gla-n4k1.h5", prompt, asked.callbacks());
+  REQUIRE(asked.ends());
+  REQUIRE(asked.failed == "");
+  constexpr std::int64_t far = std::int64_t{1} << 40;
+  for (const std::int64_t x : {std::int64_t{-1}, std::int64_t{99}, far}) {
+    asked.source->show(x, 0, 0, [](const auto&) {});
+    asked.source->show(0, x, 0, [](const auto&) {});
+    asked.source->show(0, 0, x, [](const auto&) {});
+    asked.source->go_to_branch(x, asked.callbacks());
+    const std::vector<Question> questions{DecayQuestion{.layer = x},
+                                          DecayQuestion{.layer = 1, .slot = x, .from = 0, .to = 4},
+                                          DecayQuestion{.layer = 1, .head = x, .from = 0, .to = 4},
+                                          DecayQuestion{.layer = 1, .from = x, .to = x},
+                                          PredictionsQuestion{.from = x, .to = x},
+                                          PredictionsQuestion{.from = 0, .to = 3, .ids = {-1, 1 << 30}},
+                                          StateQuestion{.layer = x},
+                                          StateQuestion{.head = x},
+                                          StateQuestion{.token = x},
+                                          LayerStateQuestion{.layer = x},
+                                          LayerStateQuestion{.token = x},
+                                          NeedleQuestion{.begin = x, .end = x, .question = x}};
+    for (const Question& question : questions) {
+      INFO(question.index() << " with " << x);
+      asked.found({question}, 2000);
+    }
+  }
+  REQUIRE(asked.shown(1, 0, 2));
+}
+
 TEST_CASE("engine: a session that is saved there is opened again, with its branches") {
   const test::TemporaryFolder folder;
   const EngineServer server(serve_setup(folder.path()));
