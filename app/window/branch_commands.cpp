@@ -3,6 +3,7 @@
 #include <QCoreApplication>
 #include <QFileDialog>
 #include <QFileInfo>
+#include <QInputDialog>
 #include <QPointer>
 #include <QThreadPool>
 #include <functional>
@@ -43,6 +44,13 @@ void beside_the_window(MainWindow& window, Work work, Done done) {
 }
 
 constexpr const char* session_files = QT_TRANSLATE_NOOP("statescope::MainWindow", "Sessions (*.scope)");
+
+bool is_elsewhere(const MainWindow& window) { return window.navigator().facts().is_elsewhere; }
+
+/// In the folder of an engine on another machine, which no dialogue here can look into.
+QString name_there(MainWindow& window, const QString& title, const QString& proposal) {
+  return QInputDialog::getText(&window, title, MainWindow::tr("Its path in the engine's folder:"), QLineEdit::Normal, proposal).trimmed();
+}
 
 }  // namespace
 
@@ -92,8 +100,10 @@ void toggle_parent_beside(MainWindow& window) {
 }
 
 void choose_session_to_open(MainWindow& window) {
-  const QString path =
-      QFileDialog::getOpenFileName(&window, MainWindow::tr("Open session"), {}, MainWindow::tr("Sessions (*.scope *.scope.zip)"));
+  const QString title = MainWindow::tr("Open session");
+  const QString path = is_elsewhere(window)
+                           ? name_there(window, title, {})
+                           : QFileDialog::getOpenFileName(&window, title, {}, MainWindow::tr("Sessions (*.scope *.scope.zip)"));
   if (!path.isEmpty()) window.open_path(path.toStdString());
 }
 
@@ -105,9 +115,11 @@ void save_session(MainWindow& window) {
 
 void save_session_as(MainWindow& window) {
   if (!window.navigator().run()) return window.say(MainWindow::tr("Open a checkpoint first"));
-  QString path = QFileDialog::getSaveFileName(&window, MainWindow::tr("Save session"), proposed_session(window.navigator()),
-                                              MainWindow::tr(session_files), nullptr,
-                                              QFileDialog::DontConfirmOverwrite);  // a session never takes another file's place
+  const QString title = MainWindow::tr("Save session"), proposal = proposed_session(window.navigator());
+  QString path = is_elsewhere(window)
+                     ? name_there(window, title, proposal.section('/', -1))
+                     : QFileDialog::getSaveFileName(&window, title, proposal, MainWindow::tr(session_files), nullptr,
+                                                    QFileDialog::DontConfirmOverwrite);  // a session never takes another file's place
   if (path.isEmpty()) return;
   if (!path.endsWith(".scope")) path += ".scope";
   window.navigator().save_session(path.toStdString());
@@ -120,6 +132,7 @@ bool has_session(const MainWindow& window) {
 
 void share_session(MainWindow& window) {
   if (!has_session(window)) return window.say(MainWindow::tr("Save the session first: Ctrl+S"));
+  if (is_elsewhere(window)) return window.say(MainWindow::tr("The session lies in the engine's folder: it is to be copied from there"));
   const QString ending = QString::fromLatin1(session_archive_ending);
   QString path = QString::fromStdString(window.navigator().branches()->session.string());
   path = QFileDialog::getSaveFileName(&window, MainWindow::tr("Session in one file"), path.chopped(6) + ending,

@@ -2,6 +2,7 @@
 // opened before; and the page to start from.
 #include <QDragEnterEvent>
 #include <QFileDialog>
+#include <QInputDialog>
 #include <QMenu>
 #include <QMimeData>
 #include <algorithm>
@@ -181,12 +182,18 @@ void MainWindow::open_example(const NeedleExample& example) {
 }
 
 void MainWindow::choose_checkpoint_file() {
+  if (is_elsewhere_) {
+    const QString name = QInputDialog::getText(this, tr("Open checkpoint"), tr("Its path in the engine's folder:")).trimmed();
+    if (!name.isEmpty()) open_path(name.toStdString());
+    return;
+  }
   const QString path = QFileDialog::getOpenFileName(
       this, tr("Open checkpoint"), {}, tr("Checkpoints, sessions, figures (*.h5 *.scope *.scope.zip *.pdf *.svg *.png);;All files (*)"));
   if (!path.isEmpty()) open_path(path.toStdString());
 }
 
 void MainWindow::choose_checkpoint_folder() {
+  if (is_elsewhere_) return choose_checkpoint_file();
   const QString path = QFileDialog::getExistingDirectory(this, tr("Open model folder"));
   if (!path.isEmpty()) open_path(path.toStdString());
 }

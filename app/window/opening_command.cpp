@@ -54,6 +54,7 @@ OpeningCommand opening_command(const MainWindow& window) {
   const Navigator& navigator = window.navigator();
   const RunInfo* const run = navigator.run().get();
   if (!run) return {{}, MainWindow::tr("Open a checkpoint first")};
+  if (navigator.facts().is_elsewhere) return {{}, MainWindow::tr("This is open on an engine on another machine: --engine leads there")};
   std::string line = program_word() + " " + path_word(navigator.checkpoint());
   for (const auto& peer : window.comparison().peers())
     if (!peer->checkpoint().empty()) line += " " + path_word(peer->checkpoint());

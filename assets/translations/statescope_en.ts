@@ -5061,6 +5061,18 @@ Only for its states</source>
         <source>Reads on the engine at %1; draws without OpenGL: %2.</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Its path in the engine&apos;s folder:</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The session lies in the engine&apos;s folder: it is to be copied from there</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>This is open on an engine on another machine: --engine leads there</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::ModelChips</name>
