@@ -86,7 +86,7 @@ struct EvalArguments {
   std::string grid;                  // a file of cells, instead of lists
   std::string suite;                 // a list of assets/tasks/scores.json, instead of lists
   std::vector<std::string> prompts;  // files whose prompts say what a right reply contains, instead of lists
-  std::string json, csv;
+  std::string json, csv, hdf5;
   DeviceChoice device;
   bool force = false;
 };

@@ -13,6 +13,7 @@
 #include "app/common/interruption.h"
 #include "app/eval/report.h"
 #include "app/eval/score_bytes.h"
+#include "app/eval/scores_hdf5.h"
 #include "app/ranks/packed.h"
 #include "app/ranks/ranks.h"
 #include "engine/error.h"
@@ -226,6 +227,8 @@ std::string score_for(std::optional<Scoring>& scoring, const EvalArguments& argu
 int eval_once(const EvalArguments& arguments, Ranks* ranks) {
   const Interruption interruption;
   ReportFile json(arguments.json, arguments.force), csv(arguments.csv, arguments.force);
+  if (arguments.hdf5 == "-") throw OptionsError("--hdf5 writes a file, not to standard output");
+  { const ReportFile says_what_is_in_the_way(arguments.hdf5, arguments.force); }
   AllScores all;
   try {
     Scoring scoring(arguments);
@@ -237,6 +240,7 @@ int eval_once(const EvalArguments& arguments, Ranks* ranks) {
   print_report(eval_table(all.scores), {&json, &csv});
   json.write(eval_json(all.scores));
   csv.write(eval_csv(all.scores));
+  if (!arguments.hdf5.empty()) write_scores_hdf5(all.scores, arguments.hdf5, arguments.force);
   for (const std::string& why : all.broken) print_failure(why);
   return all.broken.empty() ? 0 : 1;
 }

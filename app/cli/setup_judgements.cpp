@@ -81,6 +81,7 @@ void add_eval(CLI::App& app, EvalArguments& eval) {
   add_compute(command, eval.device);
   add_json(command, eval.json, "the scores");
   command.add_option("--csv", eval.csv, "write the scores to this file");
+  command.add_option("--hdf5", eval.hdf5, "write them to this HDF5 file, a group of columns for each checkpoint and task");
   command.add_flag("--force", eval.force, "replace existing files");
   command.callback([&eval, &command] {
     if (!eval.prompts.empty()) eval.lists.base.task.name = "file";

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 #include "engine/checkpoint/printable.h"
 #include "engine/error.h"
@@ -13,6 +16,15 @@ namespace statescope {
 namespace {
 
 constexpr std::size_t kMessage = 2000;  // bytes
+
+/// Whether somebody sees standard error as it comes: a terminal, or that of mpirun, which passes on what its processes write.
+bool is_seen() {
+  if (::isatty(STDERR_FILENO) != 0) return true;
+  if (std::getenv("OMPI_COMM_WORLD_RANK") == nullptr) return false;
+  std::error_code none;
+  const std::string file = std::filesystem::read_symlink(fmt::format("/proc/{}/fd/2", ::getppid()), none).string();
+  return file.starts_with("/dev/pts/") || file.starts_with("/dev/tty");
+}
 
 }  // namespace
 
@@ -57,7 +69,7 @@ void print_report(const std::string& text, std::initializer_list<const ReportFil
   if (std::ranges::none_of(files, &ReportFile::is_standard_output)) fmt::print("{}", printable(text));
 }
 
-ProgressBar::ProgressBar(std::string what) : what_(printable(what)), terminal_(isatty(STDERR_FILENO) != 0) {}
+ProgressBar::ProgressBar(std::string what) : what_(printable(what)), terminal_(is_seen()) {}
 
 ProgressBar::~ProgressBar() {
   if (shown_ >= 0) std::fputs("\r\033[K", stderr);

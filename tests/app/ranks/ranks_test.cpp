@@ -182,11 +182,12 @@ TEST_CASE("ranks: scores and inspections of several processes are those of one, 
   const auto reports = [&](int ranks, const std::string& words) {
     const fs::path own = folder / fmt::to_string(ranks);
     fs::create_directories(own);
-    const Ended ended =
-        Job(ranks, fmt::format("{} --json {} --csv {} --force", words, (own / "a.json").string(), (own / "a.csv").string())).end();
+    std::string all = fmt::format("{} --json {} --csv {} --force", words, (own / "a.json").string(), (own / "a.csv").string());
+    if (words.starts_with("eval")) all += " --hdf5 " + (own / "a.h5").string();
+    const Ended ended = Job(ranks, all).end();
     INFO(ranks << " processes: " << ended.err);
     CHECK(ended.status == 0);
-    return std::vector{ended.out, read(own / "a.json"), read(own / "a.csv")};
+    return std::vector{ended.out, read(own / "a.json"), read(own / "a.csv"), read(own / "a.h5")};
   };
   for (const std::string& words :
        {kEval + "--samples 10",
