@@ -28,10 +28,11 @@ using remote::pack;
 using remote::unpack;
 using remote::WireError;
 
-constexpr std::size_t kListeners = 64;       // of the newest requests
-constexpr std::size_t kMostSecret = 4096;    // bytes of a token's file
-constexpr std::size_t kMostOfPem = 1 << 20;  // bytes
-constexpr int kSayLostMs = 1000;             // a connection that is back by then is not spoken of
+constexpr std::size_t kListeners = 64;          // of the newest requests
+constexpr std::size_t kMostSecret = 4096;       // bytes of a token's file
+constexpr std::size_t kMostOfPem = 1 << 20;     // bytes
+constexpr std::string_view kThere = "engine:";  // before a path there, which is no path here
+constexpr int kSayLostMs = 1000;                // a connection that is back by then is not spoken of
 constexpr auto kFirstAnswer = std::chrono::seconds(15);
 
 void post(std::function<void()> work) { QMetaObject::invokeMethod(qApp, std::move(work), Qt::QueuedConnection); }
@@ -445,16 +446,16 @@ std::string name_on_engine(const fs::path& path) {
   for (const fs::path& place : checkpoint_places()) {
     if (path.is_absolute() && fs::equivalent(path.parent_path(), place, error)) return path.filename().string();
   }
-  return path.string();
+  const std::string name = path.string();
+  return name.starts_with(kThere) ? name.substr(kThere.size()) : name;
 }
 
 fs::path name_from_engine(const std::string& name) {
   std::error_code error;
-  if (name.find('/') != name.npos) return name;
   for (const fs::path& place : checkpoint_places()) {
-    if (fs::is_regular_file(place / name, error)) return place / name;
+    if (name.find('/') == name.npos && fs::is_regular_file(place / name, error)) return place / name;
   }
-  return name;
+  return std::string(kThere) + name;
 }
 
 void check_engine(const EnginePlace& place) {

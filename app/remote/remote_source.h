@@ -24,7 +24,8 @@ EnginePlace engine_place(const std::string& address, const std::string& token_fi
 /// A token: one word, alone in its file. Throws Error.
 std::string secret_in(const std::filesystem::path& file);
 
-/// What this program calls a file, and what an engine calls it: a shipped model is the same on both sides.
+/// What this program calls a file, and what an engine calls it: a shipped model is the same on both sides, and of any other, "engine:" and
+/// its path there, nothing here can be mistaken for it.
 std::string name_on_engine(const std::filesystem::path& path);
 std::filesystem::path name_from_engine(const std::string& name);
 

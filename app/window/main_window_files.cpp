@@ -166,6 +166,8 @@ void MainWindow::choose_to_compare() {
 
 /// The first wrong token of the answer is generated after the right ones.
 void MainWindow::open_example(const NeedleExample& example) {
+  if (navigator_->facts().is_elsewhere)
+    return show_error(tr("A prompt of the grid is made by the model's tokenizer, which is with the engine on another machine."));
   try {
     PromptInput prompt = prompt_of(example, navigator_->checkpoint(), navigator_->facts().tokenizer, assets_folder());
     const PromptInput left = navigator_->prompt();

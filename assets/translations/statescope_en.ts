@@ -5073,6 +5073,10 @@ Only for its states</source>
         <source>This is open on an engine on another machine: --engine leads there</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>A prompt of the grid is made by the model&apos;s tokenizer, which is with the engine on another machine.</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::ModelChips</name>

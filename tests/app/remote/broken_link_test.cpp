@@ -230,6 +230,44 @@ TEST_CASE("remote: a connection that is lost is spoken of, and so is its return;
   CHECK(std::ssize(asked.run()->tokens) == 5);
 }
 
+TEST_CASE("remote: the window says that its engine is away, stays alive, and goes on when that is back") {
+  test_application();
+  const test::TemporaryFolder folder;
+  Program engine(folder.path());
+  Middleman middleman(engine.port);
+  const std::unique_ptr<RunSource> source = make_remote_source(engine_place(fmt::format("127.0.0.1:{}", middleman.port), "", ""));
+  MainWindow window(*source, {.opengl = false, .theme = ThemeChoice::light, .scale = 1, .autoplay = false, .is_elsewhere = true});
+  window.resize(1200, 800);
+  window.show();
+  Navigator& navigator = window.navigator();
+  const auto settled = [&] { return navigator.run() && !navigator.is_opening() && navigator.is_current(); };
+  window.open_checkpoint("niah-gla.h5", kPrompt);
+  REQUIRE(QTest::qWaitFor(settled, kLongMs));
+  window.go_to_token(1);
+  REQUIRE(QTest::qWaitFor(settled, kLongMs));
+
+  middleman.drop();
+  window.go_to_token(3);  // waits for the connection that comes at once
+  REQUIRE(QTest::qWaitFor(settled, kLongMs));
+  CHECK(navigator.snapshot()->token == 3);
+  CHECK(window.error_bar().message().isEmpty());
+
+  engine.kill();
+  Watchdog watchdog;
+  REQUIRE(QTest::qWaitFor([&] { return window.error_bar().message().contains("does not answer"); }, kLongMs));
+  for (const std::int64_t token : {4, 0, 2}) {
+    window.go_to_token(token);
+    QTest::qWait(20);
+    CHECK(navigator.cursor().token == token);
+  }
+  CHECK_FALSE(navigator.is_current());
+  engine.start(engine.port);
+  REQUIRE(QTest::qWaitFor([&] { return window.error_bar().message().contains("does not have this session any more"); }, kLongMs));
+  REQUIRE(QTest::qWaitFor(settled, kLongMs));
+  CHECK(navigator.snapshot()->token == 2);
+  CHECK(watchdog.longest_ms() < 500);
+}
+
 TEST_CASE("remote: a session that was saved is opened again, with its branches, where the engine was started anew") {
   test_application();
   const test::TemporaryFolder folder;

@@ -146,6 +146,10 @@ TEST_CASE("engine: nothing outside of its folder is shown") {
     CHECK_THROWS_AS(root.writable(name), Error);
   }
   CHECK(root.name_of(outer / "shown/models/a") == "models/a");
+  CHECK(name_on_engine(name_from_engine("models/a")) == "models/a");
+  CHECK_FALSE(fs::exists(name_from_engine("README.md")));
+  CHECK(name_from_engine("niah-gla.h5") == default_run().checkpoint.parent_path() / "niah-gla.h5");
+  CHECK(name_on_engine(default_run().checkpoint) == default_run().checkpoint.filename());
   CHECK(root.name_of(default_run().checkpoint) == default_run().checkpoint.filename());
 }
 
