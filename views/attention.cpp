@@ -103,7 +103,8 @@ struct Picture {
   Canvas& canvas;
   const Frame& frame;
   float s;
-  Rect title, words, bars, map, color_bar;  // w 0: left out
+  Rect title, words, color_bar;  // w 0: left out
+  Plot bars, map;
   bool token_axis = false;
 
   Picture(const AttentionData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
@@ -128,10 +129,10 @@ Picture::Picture(const AttentionData& data_, Canvas& canvas_, Rect area, const F
   const float bottom = inner.bottom() - (token_axis ? token_axis_height(frame) : 0);
   const float height = bottom - top;
   const bool both = height > 150 * s;
-  bars = {inner.x + left, top, w, both ? std::clamp(0.3f * height, 50 * s, 160 * s) : height};
+  bars = zoomed(canvas, {inner.x + left, top, w, both ? std::clamp(0.3f * height, 50 * s, 160 * s) : height}, true, false, frame);
   if (!both) return;
   const float map_top = bars.bottom() + name;
-  map = {bars.x, map_top, w, bottom - map_top};
+  map = zoomed(canvas, {bars.x, map_top, w, bottom - map_top}, true, true, frame);
   color_bar = {map.right() + 8 * s, map.y, 12 * s, map.h};
 }
 
@@ -152,10 +153,9 @@ void draw_names(const Picture& picture) {
     if (a == 0 || std::abs(a) < 0.2f * std::abs(data.strongest.front().weight) || taken.size() == kMostNamed) return;
     const std::string word = elided(picture.canvas, visible_token(*data.tokens.run, token), style, 80 * s);
     const std::string text = fmt::format("{}: {}", word, data.shares ? percent(a) : number(a, 2));
-    const float width = picture.canvas.text_width(text, style);
-    if (width > picture.bars.w) continue;
-    const float x = std::clamp(data.tokens.x_of(picture.bars, data.tokens.place_of(token)), picture.bars.x + width / 2,
-                               picture.bars.right() - width / 2);
+    const float width = picture.canvas.text_width(text, style), middle = data.tokens.x_of(picture.bars, data.tokens.place_of(token));
+    if (width > picture.bars.w || middle < picture.bars.x || middle > picture.bars.right()) continue;
+    const float x = std::clamp(middle, picture.bars.x + width / 2, picture.bars.right() - width / 2);
     const float from = x - width / 2 - 4 * s, to = x + width / 2 + 4 * s;
     if (std::ranges::any_of(taken, [&](const auto& other) { return from < other.second && other.first < to; })) continue;
     taken.emplace_back(from, to);
@@ -165,9 +165,9 @@ void draw_names(const Picture& picture) {
 
 void draw_bars(const Picture& picture) {
   const AttentionData& data = picture.data;
-  const Rect& bars = picture.bars;
+  const Plot& bars = picture.bars;
   if (bars.w <= 0) return;
-  const float s = picture.s, each = bars.w / static_cast<float>(data.count()), zero = height_of(bars, data.row_axis, 0);
+  const float s = picture.s, each = bars.all.w / static_cast<float>(data.count()), zero = height_of(bars, data.row_axis, 0);
   // What lies before the tokens shown, as one bar left of them.
   const Rect before{bars.x - 34 * s, bars.y, 22 * s, bars.h}, all{before.x, bars.y, bars.right() - before.x, bars.h};
   std::string name = Views::tr("{} of {}", symbol(data), named(data, data.tokens.cursor));
@@ -182,21 +182,24 @@ void draw_bars(const Picture& picture) {
     picture.canvas.stroke_rect({before.x, top, before.w, zero - top}, picture.frame.theme.faint, s);
     picture.canvas.hit(before, {{AttentionSheets::before, 0}});
   }
-  for (std::size_t i = 0; i < data.row.size(); ++i) {
+  const PlaceRange shown = places_across(bars, data.count());
+  for (std::int64_t place = shown.from; place < shown.to; ++place) {
+    const auto i = static_cast<std::size_t>(place);
     const float a = data.row[i].weight;
     if (a == 0) continue;
+    const Within inside(picture.canvas, bars);
     const float end = height_of(bars, data.row_axis, a), width = std::max(1.0f, 0.8f * each);
-    const float x = data.tokens.x_of(bars, static_cast<std::int64_t>(i)) - width / 2;
+    const float x = data.tokens.x_of(bars, place) - width / 2;
     picture.canvas.fill_rect({x, std::min(zero, end), width, std::max(std::abs(zero - end), 0.5f * s)}, bar_color(picture, i));
   }
   picture.canvas.line({before.x, zero}, {bars.right(), zero}, picture.frame.theme.ink, s);
-  picture.canvas.hit(bars, {{AttentionSheets::row, 0}, 1, data.count(), 0, 0});
+  hit_plot(picture.canvas, bars, {{AttentionSheets::row, 0}, 1, data.count(), 0, 0});
   draw_names(picture);
 }
 
 void draw_map(const Picture& picture) {
   const AttentionData& data = picture.data;
-  const Rect& map = picture.map;
+  const Plot& map = picture.map;
   if (map.w <= 0) return;
   const float s = picture.s;
   draw_matrix(picture.canvas, map, data.cells, picture.scale(), {AttentionSheets::map, 0, 0});

@@ -62,7 +62,8 @@ struct Picture {
   Canvas& canvas;
   const Frame& frame;
   float s;
-  Rect title, plot, list;  // w 0: left out
+  Rect title, list;  // w 0: left out
+  Plot plot;
 
   Picture(const BranchesData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
       : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
@@ -74,6 +75,7 @@ struct Picture {
     const float most = std::max(0.0f, std::floor(0.45f * body.h / line())) * line();
     const float below = std::min(rows, most);
     if (body.w - left > 120 * s && body.h - below - axis > 40 * s) plot = {body.x + left, body.y, body.w - left, body.h - below - axis};
+    if (!data.curve_message) plot = zoomed(canvas, plot, true, false, frame);
     if (below >= 2 * line()) list = {body.x, inner.bottom() - below, body.w, below};
   }
   float line() const { return 1.7f * kBodyType * s; }
@@ -82,8 +84,9 @@ struct Picture {
 void draw_changed_line(const Picture& picture) {
   const std::int64_t place = picture.data.tokens.place_of(picture.data.changed);
   if (place < 0 || picture.data.tokens.tokens[static_cast<std::size_t>(place)] != picture.data.changed) return;
-  const Rect& plot = picture.plot;
+  const Plot& plot = picture.plot;
   const float x = picture.data.tokens.x_of(plot, place), s = picture.s;
+  if (plot.shows_part() && (x < plot.x || x > plot.right())) return;
   picture.canvas.line({x, plot.y}, {x, plot.bottom()}, picture.frame.theme.accent, 1.5f * s);
   const bool left = x > plot.x + plot.w / 2;
   fitted_text(picture.canvas, {left ? x - 5 * s : x + 5 * s, plot.y + 9 * s}, Views::tr("first changed prediction"),
@@ -101,7 +104,7 @@ void draw_curve_of(const Picture& picture) {
   draw_curve(picture.canvas, picture.plot, data.axis, data.values, picture.frame.theme.ink, 1.5f * picture.s);
   draw_changed_line(picture);
   draw_token_axis(picture.canvas, picture.plot, data.tokens, picture.frame);
-  picture.canvas.hit(picture.plot, {{BranchesSheets::tokens, 0}, 1, data.tokens.count(), 0, 0});
+  hit_plot(picture.canvas, picture.plot, {{BranchesSheets::tokens, 0}, 1, data.tokens.count(), 0, 0});
 }
 
 void draw_layer(const Picture& picture, const LayerChange& change, Rect row) {

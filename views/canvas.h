@@ -32,6 +32,17 @@ struct Rect {
   bool contains(Point p) const { return p.x >= x && p.x < right() && p.y >= y && p.y < bottom(); }
 };
 
+/// A place for data along axes. `all` is where all of them would lie: the same place, unless a reader has enlarged them.
+struct Plot : Rect {
+  Rect all;
+
+  Plot() = default;
+  Plot(Rect shown) : Rect(shown), all(shown) {}
+  Plot(Rect shown, Rect all_) : Rect(shown), all(all_) {}
+  Plot(float left, float top, float width, float height) : Plot(Rect{left, top, width, height}) {}
+  bool shows_part() const { return all.w > w || all.h > h; }
+};
+
 enum class Font { label, value };  // proportional; monospaced with tabular figures
 enum class Align { left, center, right };
 
@@ -112,6 +123,8 @@ class Canvas {
   virtual void pop_clip() = 0;
   /// Later regions lie above earlier ones. Paper keeps none.
   virtual void hit(Rect rect, const HitGrid& region) = 0;
+  /// What lies in `plot` can be enlarged in it, along one axis or both, while the rest of the drawing stays (Frame::in_sight).
+  virtual void zooms(Rect /*plot*/, bool /*across*/, bool /*down*/) {}
   /// Something has no room and is left out, or is cut short: a window says so in its own way, a figure is not made of that size.
   virtual void left_out() {}
 };

@@ -180,9 +180,9 @@ void draw_interval(Canvas& canvas, Point low, Point high, Color of_line, const F
   for (const Point end : {low, high}) canvas.line({end.x - cap, end.y}, {end.x + cap, end.y}, color, s);
 }
 
-class Plot {
+class Drawing {
  public:
-  Plot(const Canvas& canvas, const Chart& chart, Rect plot, const Frame& frame)
+  Drawing(const Canvas& canvas, const Chart& chart, Rect plot, const Frame& frame)
       : chart_(chart), frame_(frame), plot_(plot), x_(x_axis(chart.x, places(chart))), y_(y_axis(chart.y, drawable_y(chart))) {
     const auto half = [&](double x) { return canvas.text_width(axis_number(x), value(frame, kSmallType, {})) / 2; };
     const float ends = std::max(half(x_.low), half(x_.high));  // so that the outermost numbers stand at their places
@@ -261,7 +261,7 @@ std::vector<float> entry_widths(const Canvas& canvas, const Chart& chart, const 
 }
 
 /// Names right of the plot, each as near to its line's end as the others let it.
-void draw_names_at_ends(Canvas& canvas, Rect column, const Chart& chart, const Plot& plot, const Frame& frame) {
+void draw_names_at_ends(Canvas& canvas, Rect column, const Chart& chart, const Drawing& plot, const Frame& frame) {
   const float each = line_height(frame);
   std::vector<std::size_t> order(chart.series.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -324,7 +324,7 @@ void draw_chart(Canvas& canvas, Rect area, const Chart& chart, const Frame& fram
     plot.h -= height;
   }
   if (plot.w < 20 * s || plot.h < 20 * s) return canvas.left_out();
-  const Plot drawn(canvas, chart, plot, frame);
+  const Drawing drawn(canvas, chart, plot, frame);
   drawn.draw(canvas);
   if (beside) draw_names_at_ends(canvas, {plot.right() + gap, plot.y, widest, plot.h}, chart, drawn, frame);
 }

@@ -102,7 +102,8 @@ struct Picture {
   Canvas& canvas;
   const Frame& frame;
   float s;
-  Rect title, map, facts;  // w 0: left out
+  Rect title, facts;  // w 0: left out
+  Plot map;
   bool names_tokens = false;
 
   Picture(const ChoicesData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
@@ -117,24 +118,25 @@ Picture::Picture(const ChoicesData& data_, Canvas& canvas_, Rect area, const Fra
   names_tokens = room - token_axis_height(frame) > 40 * s;
   const bool beside = frame.shown.captions && inner.w > 520 * s;
   map = {inner.x + left, top, inner.w - left - (beside ? 210 * s : 0), room - (names_tokens ? token_axis_height(frame) : 0)};
-  if (map.w < 80 * s || map.h < 40 * s) map = {};
+  map = map.w < 80 * s || map.h < 40 * s ? Plot() : zoomed(canvas, map, true, true, frame);
   if (map.w > 0 && beside) facts = {map.right() + 20 * s, map.y, 190 * s, map.h};
 }
 
 /// The first token of some places, and a gold bar beside those that hold the needle.
 void draw_places(const Picture& picture) {
   const ChoicesData& data = picture.data;
-  const float s = picture.s, each = picture.map.h / static_cast<float>(data.places());
+  const float s = picture.s, each = picture.map.all.h / static_cast<float>(data.places());
+  const PlaceRange shown = places_down(picture.map, data.places());
   const TextStyle tick = value(picture.frame, kSmallType, picture.frame.theme.faint, Align::right);
-  for (const std::int64_t place :
-       axis_ticks(data.places(), std::max<std::int64_t>(1, static_cast<std::int64_t>(picture.map.h / (20 * s))))) {
-    const float y = picture.map.y + each * (static_cast<float>(place) + 0.5f), half = tick.size / 2;
+  for (const std::int64_t place : axis_ticks(shown, std::max<std::int64_t>(1, static_cast<std::int64_t>(picture.map.h / (20 * s))))) {
+    const float y = picture.map.all.y + each * (static_cast<float>(place) + 0.5f), half = tick.size / 2;
     picture.canvas.text({picture.map.x - 9 * s, std::clamp(y, picture.map.y + half, picture.map.bottom() - half)},
                         std::to_string(place * data.each), tick);
   }
-  for (std::int64_t place = 0; place < data.places(); ++place) {
+  const Within inside(picture.canvas, picture.map, {picture.map.x - 6 * s, picture.map.y, 4 * s, picture.map.h});
+  for (std::int64_t place = shown.from; place < shown.to; ++place) {
     if (data.needle[static_cast<std::size_t>(place)])
-      picture.canvas.fill_rect({picture.map.x - 6 * s, picture.map.y + each * static_cast<float>(place), 4 * s, std::max(each, s)},
+      picture.canvas.fill_rect({picture.map.x - 6 * s, picture.map.all.y + each * static_cast<float>(place), 4 * s, std::max(each, s)},
                                picture.frame.theme.needle);
   }
 }

@@ -63,9 +63,10 @@ Message other_shapes(const HeadState& own, const HeadState& other, const Peer& p
 
 /// One drawing: where things stand.
 struct Picture {
-  Rect title, plot, bar, facts;  // plot.w 0: no room for a picture
+  Rect title, bar, facts;
+  Plot plot;  // w 0: no room for a picture
 
-  Picture(const CrossSimilarityData& data, const Canvas& canvas, Rect area, const Frame& frame) {
+  Picture(const CrossSimilarityData& data, Canvas& canvas, Rect area, const Frame& frame) {
     const float s = frame.scale, gap = 8 * s, head = 1.5f * kSmallType * s;
     const Rect inner = inset(area, 8 * s);
     title = {inner.x, inner.y, inner.w, std::min(inner.h, caption_height(frame))};
@@ -78,7 +79,7 @@ struct Picture {
     if (h < 60 * s || room < 60 * s) return;
     const float ratio = static_cast<float>(data.cells.columns()) / static_cast<float>(data.cells.rows());
     const float height = std::min(h, room / std::clamp(ratio, 0.25f, 4.0f));
-    plot = {inner.x + left, top, std::min(room, height * std::clamp(ratio, 0.25f, 4.0f)), height};
+    plot = zoomed(canvas, {inner.x + left, top, std::min(room, height * std::clamp(ratio, 0.25f, 4.0f)), height}, true, true, frame);
     bar = {plot.right() + gap, plot.y, 12 * s, plot.h};
     const float right = bar.x + bar_width + gap;
     facts = beside ? Rect{right, top, std::min(240 * s, inner.right() - right), h} : Rect{};
@@ -94,17 +95,20 @@ void draw_letters(const CrossSimilarityData& data, Canvas& canvas, Rect plot, co
   canvas.text({plot.x + plot.w / 2, plot.bottom() + group_axis_height(frame) + 0.7f * kSmallType * s}, data.letter, below);
 }
 
-void draw_numbers(const CrossSimilarityData& data, Canvas& canvas, Rect plot, const ColorScale& scale, const Frame& frame) {
-  const float w = plot.w / static_cast<float>(data.cells.columns()), h = plot.h / static_cast<float>(data.cells.rows());
+void draw_numbers(const CrossSimilarityData& data, Canvas& canvas, const Plot& plot, const ColorScale& scale, const Frame& frame) {
+  const float w = plot.all.w / static_cast<float>(data.cells.columns()), h = plot.all.h / static_cast<float>(data.cells.rows());
   TextStyle style = value(frame, kSmallType, {}, Align::center);
-  if (w < canvas.text_width("-0.00", style) + 4 * frame.scale || h < 2 * style.size) return;
-  for (std::int64_t i = 0; i < data.cells.rows(); ++i) {
-    for (std::int64_t j = 0; j < data.cells.columns(); ++j) {
+  const Size text{canvas.text_width("-0.00", style), style.size};
+  if (w < text.w + 4 * frame.scale || h < 2 * text.h) return;
+  const Within inside(canvas, plot);
+  const PlaceRange rows = places_down(plot, data.cells.rows()), columns = places_across(plot, data.cells.columns());
+  for (std::int64_t i = rows.from; i < rows.to; ++i) {
+    for (std::int64_t j = columns.from; j < columns.to; ++j) {
       const float cosine = data.cells.at(i, j);
       if (std::isnan(cosine)) continue;
       style.color = readable_on(color_at(scale.map, (cosine - scale.low) / (scale.high - scale.low)));
-      canvas.text({plot.x + w * (static_cast<float>(j) + 0.5f), plot.y + h * (static_cast<float>(i) + 0.5f)}, fmt::format("{:.2f}", cosine),
-                  style);
+      const Point middle{plot.all.x + w * (static_cast<float>(j) + 0.5f), plot.all.y + h * (static_cast<float>(i) + 0.5f)};
+      if (holds_text(plot, middle, text)) canvas.text(middle, fmt::format("{:.2f}", cosine), style);
     }
   }
 }
@@ -183,7 +187,7 @@ void draw(const CrossSimilarityData& data, Canvas& canvas, Rect area, const Fram
     canvas.pop_clip();
     return;
   }
-  const Rect& plot = picture.plot;
+  const Plot& plot = picture.plot;
   const ColorScale scale{frame.theme.dark ? ColorMap::diverging_dark : ColorMap::diverging, -1, 1};
   draw_matrix(canvas, plot, data.cells, scale, {0, 0, 0});
   canvas.stroke_rect(plot, frame.theme.line, frame.scale);

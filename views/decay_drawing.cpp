@@ -26,8 +26,9 @@ struct Picture {
   Canvas& canvas;
   const Frame& frame;
   float s;
-  Rect title, cells, curve, ranks;  // w or h 0: left out
-  float bar_width = 0;              // of the colour bar with its numbers
+  Rect title, ranks;  // w or h 0: left out
+  Plot cells, curve;
+  float bar_width = 0;  // of the colour bar with its numbers
   bool token_axis = false;
 
   Picture(const DecayData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
@@ -57,6 +58,8 @@ Picture::Picture(const DecayData& data_, Canvas& canvas_, Rect area, const Frame
   } else {
     curve = {left, top, inner.right() - left, room};
   }
+  cells = zoomed(canvas, cells, true, true, frame);
+  curve = zoomed(canvas, curve, true, false, frame);
 }
 
 void draw_cells(const Picture& picture) {
@@ -65,22 +68,25 @@ void draw_cells(const Picture& picture) {
   Canvas& canvas = picture.canvas;
   const float s = picture.s;
   const bool cumulative = data.mode == DecayMode::cumulative;
-  Rect rect = picture.cells;
-  rect.w *= static_cast<float>(data.cells.columns()) / static_cast<float>(data.tokens.count());
+  const Plot rect = left_part(picture.cells, static_cast<float>(data.cells.columns()) / static_cast<float>(data.tokens.count()));
   canvas.stroke_rect(picture.cells, picture.frame.theme.line, s);
   draw_matrix(canvas, rect, data.cells, data.coloring->scale(), {DecaySheets::cells, 0, 0});
-  const float each = rect.h / static_cast<float>(data.channels), half = 0.5f * kSmallType * s;
-  const float y = rect.y + each * static_cast<float>(data.chosen);
+  const float each = rect.all.h / static_cast<float>(data.channels), half = 0.5f * kSmallType * s;
+  const float y = rect.all.y + each * static_cast<float>(data.chosen);
   const TextStyle tick = value(picture.frame, kSmallType, picture.frame.theme.faint, Align::right);
   const float chosen_y = std::clamp(y + each / 2, rect.y + half, rect.bottom() - half);
   const TextStyle bold = value(picture.frame, kSmallType, picture.frame.theme.ink, Align::right, true);
-  canvas.text({rect.x - 5 * s, chosen_y}, std::to_string(data.chosen), bold);
-  for (const std::int64_t c : axis_ticks(data.channels, std::max<std::int64_t>(1, static_cast<std::int64_t>(rect.h / (18 * s))))) {
-    const float tick_y = std::clamp(rect.y + each * (static_cast<float>(c) + 0.5f), rect.y + half, rect.bottom() - half);
+  const PlaceRange shown = places_down(rect, data.channels);
+  if (data.chosen >= shown.from && data.chosen < shown.to) canvas.text({rect.x - 5 * s, chosen_y}, std::to_string(data.chosen), bold);
+  for (const std::int64_t c : axis_ticks(shown, std::max<std::int64_t>(1, static_cast<std::int64_t>(rect.h / (18 * s))))) {
+    const float tick_y = std::clamp(rect.all.y + each * (static_cast<float>(c) + 0.5f), rect.y + half, rect.bottom() - half);
     if (std::abs(tick_y - chosen_y) > 2.2f * half) canvas.text({rect.x - 5 * s, tick_y}, std::to_string(c), tick);
   }
   // The chosen channel between two lines, so that its cells stay free.
-  for (const float edge : {y, y + each}) canvas.line({rect.x, edge}, {picture.cells.right(), edge}, picture.frame.theme.ink, s);
+  for (const float edge : {y, y + each}) {
+    const Within inside(canvas, rect, picture.cells);
+    canvas.line({rect.x, edge}, {picture.cells.right(), edge}, picture.frame.theme.ink, s);
+  }
   const std::string what = cumulative         ? Views::tr("colour: what is left of each token's write")
                            : data.names_alpha ? Views::tr("colour: α, the part that each token keeps")
                                               : Views::tr("colour: 1 − α, the part that each token takes");
@@ -123,15 +129,14 @@ void draw_chosen_curve(const Picture& picture) {
                                : fmt::format("{}: α", data.channel_name(data.chosen));
   draw_value_axis(picture.canvas, picture.curve, axis, name, picture.frame);
   if (cumulative) draw_dashes(picture, picture.curve, height_of(picture.curve, axis, kLeastFelt));
-  Rect part = picture.curve;
-  part.w *= static_cast<float>(columns) / static_cast<float>(std::max<std::int64_t>(1, n));
+  const Plot part = left_part(picture.curve, static_cast<float>(columns) / static_cast<float>(std::max<std::int64_t>(1, n)));
   const Theme& theme = picture.frame.theme;
   for (std::int64_t c = 0; heads && c < data.channels; ++c)
     draw_curve(picture.canvas, part, axis, channel(c), faded(identity_color(c + 1, theme), 0.7f), picture.s);
   draw_curve(picture.canvas, part, axis, channel(data.chosen), heads ? identity_color(data.chosen + 1, theme) : theme.ink,
              2.5f * picture.s);
   const int sheet = cumulative ? DecaySheets::curve : DecaySheets::cells;  // that of α, of all tokens
-  if (n > 0) picture.canvas.hit(picture.curve, {{sheet, Hit::here, 0}, 1, n});
+  if (n > 0) hit_plot(picture.canvas, picture.curve, {{sheet, Hit::here, 0}, 1, n});
 }
 
 void draw_rank_bars(const Picture& picture, const ValueAxis& axis) {

@@ -118,7 +118,7 @@ struct Picture {
   Rect title, step;
   struct Place {
     std::size_t lane;
-    Rect plot;
+    Plot plot;
   };
   std::vector<Place> places;
   bool token_axis = false;
@@ -151,11 +151,13 @@ Picture::Picture(const DeltaRuleData& data_, Canvas& canvas_, Rect area, const F
   }
   const float each = room / static_cast<float>(places.size());
   for (std::size_t i = 0; i < places.size(); ++i)
-    places[i].plot = {left, title.bottom() + each * static_cast<float>(i) + name, right - left, each - name};
+    places[i].plot =
+        zoomed(canvas, {left, title.bottom() + each * static_cast<float>(i) + name, right - left, each - name}, true, false, frame);
 }
 
 /// Below the lane's zero: visits that turn what the key reads around.
-void draw_negative_marks(const Picture& picture, Rect plot, const ValueAxis& axis) {
+void draw_negative_marks(const Picture& picture, const Plot& plot, const ValueAxis& axis) {
+  const Within inside(picture.canvas, plot);
   float last = -1e9f;
   const Color color = identity_color(2, picture.frame.theme);
   for (std::int64_t i = 0; i < picture.data.tokens.count(); ++i) {
@@ -191,7 +193,7 @@ void draw_lane(const Picture& picture, const Picture::Place& place) {
   draw_legend(picture.canvas, {place.plot.x, place.plot.y - 16 * s, place.plot.w, 16 * s}, legend, picture.frame);
   draw_cursor_line(picture.canvas, place.plot, data.tokens, picture.frame);
   const std::int64_t n = data.tokens.count();
-  picture.canvas.hit(place.plot, {{lane.sheet, 0}, 1, n, 0, 0});
+  hit_plot(picture.canvas, place.plot, {{lane.sheet, 0}, 1, n, 0, 0});
 }
 
 void draw_arrow(const Picture& picture, Point from, Point to, Color color, float width) {

@@ -166,9 +166,10 @@ std::string title_of(const DifferenceData& data, std::string_view place) {
 }
 
 struct Picture {
-  Rect title, plot, bar;  // plot.w 0: no room
+  Rect title, bar;
+  Plot plot;  // w 0: no room
 
-  Picture(const DifferenceData& data, const Canvas& canvas, Rect area, const Frame& frame) {
+  Picture(const DifferenceData& data, Canvas& canvas, Rect area, const Frame& frame) {
     const float s = frame.scale;
     const Rect inner = inset(area, 8 * s);
     title = {inner.x, inner.y, inner.w, std::min(inner.h, caption_height(frame))};
@@ -176,7 +177,7 @@ struct Picture {
     const float bar_width = 12 * s + canvas.text_width("-0.0005", value(frame, kSmallType, {})) + 20 * s;
     const float w = inner.w - left - bar_width, h = inner.bottom() - top - token_axis_height(frame);
     if (w < 60 * s || h < 30 * s) return;
-    plot = {inner.x + left, top, w, h};
+    plot = zoomed(canvas, {inner.x + left, top, w, h}, true, true, frame);
     bar = {plot.right() + 8 * s, plot.y, 12 * s, plot.h};
   }
 };

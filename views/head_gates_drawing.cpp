@@ -6,6 +6,7 @@
 
 #include "views/colormaps.h"
 #include "views/head_gates.h"
+#include "views/hits.h"
 #include "views/parts.h"
 #include "views/sheets.h"
 #include "views/words.h"
@@ -161,13 +162,15 @@ void draw_sharpness(const Picture& picture, Rect area) {
 }
 
 /// Under a lane: which head wins, as stripes of its colour with its number where it fits.
-void draw_winners(const Picture& picture, Rect strip, const std::vector<std::int32_t>& winners) {
+void draw_winners(const Picture& picture, const Plot& strip, const std::vector<std::int32_t>& winners) {
   const auto n = static_cast<std::int64_t>(winners.size());
-  const float each = strip.w / static_cast<float>(n);
+  const float each = strip.all.w / static_cast<float>(n);
   for (std::int64_t begin = 0, end = 0; begin < n; begin = end) {
     const std::int32_t winner = winners[static_cast<std::size_t>(begin)];
     while (end < n && winners[static_cast<std::size_t>(end)] == winner) ++end;
-    const Rect rect{strip.x + each * static_cast<float>(begin), strip.y, each * static_cast<float>(end - begin), strip.h};
+    Rect rect{strip.all.x + each * static_cast<float>(begin), strip.y, each * static_cast<float>(end - begin), strip.h};
+    if (strip.shows_part()) rect = intersection(rect, strip);
+    if (rect.w <= 0) continue;
     const Color color = head_color(winner, picture.frame.theme);
     picture.canvas.fill_rect(rect, color);
     const TextStyle style = value(picture.frame, kSmallType, readable_on(color), Align::center, true);
@@ -188,7 +191,7 @@ std::array<Lane, 3> lanes_of(const HeadGatesData& data) {
            {"", nullptr, nullptr}}};
 }
 
-void draw_lane(const Picture& picture, const Lane& lane, Rect plot) {
+void draw_lane(const Picture& picture, const Lane& lane, Plot plot) {
   const HeadGatesData& data = picture.data;
   const Theme& theme = picture.frame.theme;
   const float s = picture.s;
@@ -203,8 +206,9 @@ void draw_lane(const Picture& picture, const Lane& lane, Rect plot) {
     draw_curve(picture.canvas, plot, {0, 1}, data.own_flow, flow_color(theme), 2 * s);
     return;
   }
-  Rect strip{plot.x, plot.bottom() - 13 * s, plot.w, 13 * s};
+  const Plot strip{{plot.x, plot.bottom() - 13 * s, plot.w, 13 * s}, {plot.all.x, plot.bottom() - 13 * s, plot.all.w, 13 * s}};
   plot.h -= 15 * s;
+  plot.all.h = plot.h;
   draw_value_axis(picture.canvas, plot, {0, 1}, "", picture.frame);
   std::vector<LegendEntry> legend;
   for (std::int64_t h = 0; h < data.heads; ++h) legend.push_back({head_color(h, theme), std::to_string(h)});
@@ -232,12 +236,12 @@ void draw_over_time(const Picture& picture) {
   if (count < 3 || !axis || width < 60 * s) picture.canvas.left_out();
   if (width < 60 * s || count == 0) return;
   const float each = room / static_cast<float>(count);
-  Rect plot;
+  Plot plot;
   for (std::size_t i = 0; i < count; ++i) {
-    plot = {left, body.y + each * static_cast<float>(i) + name, width, each - name};
+    plot = zoomed(picture.canvas, {left, body.y + each * static_cast<float>(i) + name, width, each - name}, true, false, picture.frame);
     draw_lane(picture, lanes_of(data)[i], plot);
     draw_cursor_line(picture.canvas, plot, data.tokens, picture.frame);
-    picture.canvas.hit(plot, {{HeadGatesSheets::over_time, Hit::all, 0}, 1, data.tokens.count()});
+    hit_plot(picture.canvas, plot, {{HeadGatesSheets::over_time, Hit::all, 0}, 1, data.tokens.count()});
   }
   if (axis) draw_token_axis(picture.canvas, plot, data.tokens, picture.frame);
 }
@@ -250,11 +254,16 @@ void draw_flow(const Picture& picture) {
   const float side = std::min(body.w - left - bar, body.h - bottom - note);
   if (side < 40 * s) picture.canvas.left_out();
   if (side < 40 * s || data.map.rows() == 0) return;
-  const Rect plot{body.x + left + std::max(0.0f, (body.w - left - bar - side) / 2), body.y + note, side, side};
+  const Rect square{body.x + left + std::max(0.0f, (body.w - left - bar - side) / 2), body.y + note, side, side};
+  const Plot plot = zoomed(picture.canvas, square, true, true, picture.frame);
   draw_matrix(picture.canvas, plot, data.map, data.coloring->scale(), {HeadGatesSheets::flow, 0, 0});
   // Above the diagonal nothing can be read: the ground shows.
-  const Point later[] = {{plot.x - 1, plot.y - 1}, {plot.right() + 1, plot.y - 1}, {plot.right() + 1, plot.bottom() + 1}};
-  picture.canvas.path(later, picture.frame.theme.panel, 0, true);
+  const Rect& all = plot.all;
+  const Point later[] = {{all.x - 1, all.y - 1}, {all.right() + 1, all.y - 1}, {all.right() + 1, all.bottom() + 1}};
+  {
+    const Within inside(picture.canvas, plot);
+    picture.canvas.path(later, picture.frame.theme.panel, 0, true);
+  }
   std::string text =
       data.lambda == 1 ? Views::tr("row t reads from column s: C(t,s)") : Views::tr("C(t,s) at {}", lambda_words(data.lambda));
   if (const std::string gathered = gathered_text(picture.canvas, data.map, plot); !gathered.empty()) text += "; " + gathered;

@@ -22,17 +22,33 @@ Rect intersection(Rect a, Rect b) {
 void HitRegions::add(Rect rect, Rect clip, const HitGrid& grid) { regions_.push_back({rect, intersection(rect, clip), grid}); }
 
 std::optional<Hit> HitRegions::at(Point p) const {
-  for (const Region& region : std::views::reverse(regions_)) {
-    if (!region.visible.contains(p)) continue;
-    const HitGrid& grid = region.grid;
-    const std::int64_t row = part_of(p.y, region.rect.y, region.rect.h, grid.rows);
-    const std::int64_t column = part_of(p.x, region.rect.x, region.rect.w, grid.columns);
-    Hit hit = grid.first;
-    if (grid.rows > 1) hit.at[grid.down] += row;
-    if (grid.columns > 1) hit.at[grid.across] += column;
-    return hit;
-  }
+  for (const Region& region : std::views::reverse(regions_))
+    if (region.visible.contains(p)) return region.at(p);
   return std::nullopt;
+}
+
+Hit HitRegions::Region::at(Point p) const {
+  const std::int64_t row = part_of(p.y, rect.y, rect.h, grid.rows), column = part_of(p.x, rect.x, rect.w, grid.columns);
+  Hit hit = grid.first;
+  if (grid.rows > 1) hit.at[grid.down] += row;
+  if (grid.columns > 1) hit.at[grid.across] += column;
+  return hit;
+}
+
+std::optional<HitRegions::InSight> HitRegions::in_sight(const ZoomPlot& plot) const {
+  constexpr float edge = 0.5f;  // a place of which less is in sight does not count
+  for (const Region& region : regions_) {
+    const Rect& seen = region.visible;
+    if (seen.w < 2 * edge || seen.h < 2 * edge || seen.x != plot.rect.x || seen.y != plot.rect.y) continue;
+    if (seen.right() > plot.rect.right() + edge || seen.bottom() > plot.rect.bottom() + edge) continue;
+    return InSight{region.grid, region.at({seen.x + edge, seen.y + edge}), region.at({seen.right() - edge, seen.bottom() - edge})};
+  }
+  return {};
+}
+
+const HitRegions::ZoomPlot* HitRegions::plot_at(Point p) const {
+  const auto found = std::ranges::find_if(plots_, [p](const ZoomPlot& plot) { return plot.rect.contains(p); });
+  return found == plots_.end() ? nullptr : &*found;
 }
 
 }  // namespace statescope

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "views/colormaps.h"
+#include "views/hits.h"
 #include "views/parts.h"
 #include "views/words.h"
 
@@ -37,13 +38,13 @@ SpanMark mark_of(SpanKind kind, const Theme& theme) {
   return kind == SpanKind::question ? SpanMark{"Q", theme.question} : SpanMark{"A", theme.answer};
 }
 
-const Pyramid::Level& level_for(const Canvas& canvas, const Pyramid& cells, Rect plot) {
-  return cells.level_for(plot.w * canvas.fineness(), plot.h * canvas.fineness());
+const Pyramid::Level& level_for(const Canvas& canvas, const Pyramid& cells, const Plot& plot) {
+  return cells.level_for(plot.all.w * canvas.fineness(), plot.all.h * canvas.fineness());
 }
 
 }  // namespace
 
-void draw_matrix(Canvas& canvas, Rect plot, const Pyramid& cells, const ColorScale& scale, const Hit& first) {
+void draw_matrix(Canvas& canvas, const Plot& plot, const Pyramid& cells, const ColorScale& scale, const Hit& first) {
   if (cells.rows() == 0 || plot.w <= 0 || plot.h <= 0) return;
   const Pyramid::Level& level = level_for(canvas, cells, plot);
   // The last cells of a level may stand for fewer.
@@ -51,13 +52,14 @@ void draw_matrix(Canvas& canvas, Rect plot, const Pyramid& cells, const ColorSca
     return length * static_cast<float>(count * level.gathered) / static_cast<float>(all);
   };
   canvas.push_clip(plot);
-  canvas.heatmap({plot.x, plot.y, stretched(plot.w, level.columns, cells.columns()), stretched(plot.h, level.rows, cells.rows())},
+  const Rect& all = plot.all;
+  canvas.heatmap({all.x, all.y, stretched(all.w, level.columns, cells.columns()), stretched(all.h, level.rows, cells.rows())},
                  {level.rows, level.columns, level.values, scale});
   canvas.pop_clip();
-  canvas.hit(plot, {first, cells.rows(), cells.columns()});
+  hit_plot(canvas, plot, {first, cells.rows(), cells.columns()});
 }
 
-std::string gathered_text(const Canvas& canvas, const Pyramid& cells, Rect plot) {
+std::string gathered_text(const Canvas& canvas, const Pyramid& cells, const Plot& plot) {
   const std::int64_t gathered = cells.rows() == 0 ? 1 : level_for(canvas, cells, plot).gathered;
   return gathered == 1 ? "" : Views::tr("{0} × {0} cells in one, the strongest", gathered);
 }
@@ -70,15 +72,19 @@ float group_axis_width(const Canvas& canvas, std::span<const AxisGroup> groups, 
   return std::min(widest, 90 * frame.scale) + 14 * frame.scale;
 }
 
-void draw_group_side(Canvas& canvas, Rect plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines, const Frame& frame) {
-  const float s = frame.scale, each = plot.h / static_cast<float>(count);
+void draw_group_side(Canvas& canvas, const Plot& plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines,
+                     const Frame& frame) {
+  const float s = frame.scale, each = plot.all.h / static_cast<float>(count);
   const TextStyle style = label(frame, kSmallType, frame.theme.ink, Align::right);
   Places places;
   for (const AxisGroup& group : groups) {
-    const Rect side{plot.x - 8 * s, plot.y + each * static_cast<float>(group.begin), 5 * s,
-                    each * static_cast<float>(group.end - group.begin)};
+    Rect side{plot.x - 8 * s, plot.all.y + each * static_cast<float>(group.begin), 5 * s,
+              each * static_cast<float>(group.end - group.begin)};
+    const bool begins = side.y >= plot.y;
+    if (plot.shows_part()) side = intersection(side, {side.x, plot.y, side.w, plot.h});
+    if (side.h <= 0) continue;
     canvas.fill_rect(side, identity_color(group.identity, frame.theme));
-    if (lines && frame.shown.marks && group.begin > 0) canvas.line({plot.x, side.y}, {plot.right(), side.y}, frame.theme.ink, s);
+    if (lines && frame.shown.marks && group.begin > 0 && begins) canvas.line({plot.x, side.y}, {plot.right(), side.y}, frame.theme.ink, s);
     if (group.text.empty()) continue;
     const float y =
         std::clamp(side.y + side.h / 2, plot.y + style.size / 2, std::max(plot.y + style.size / 2, plot.bottom() - style.size / 2));
@@ -87,8 +93,9 @@ void draw_group_side(Canvas& canvas, Rect plot, std::int64_t count, std::span<co
   }
 }
 
-void draw_group_foot(Canvas& canvas, Rect plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines, const Frame& frame) {
-  const float s = frame.scale, each = plot.w / static_cast<float>(count);
+void draw_group_foot(Canvas& canvas, const Plot& plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines,
+                     const Frame& frame) {
+  const float s = frame.scale, each = plot.all.w / static_cast<float>(count);
   const TextStyle style = label(frame, kSmallType, frame.theme.ink, Align::center);
   const float left = plot.x - group_axis_width(canvas, groups, frame), gap = 3 * s;
   Places places;
@@ -99,10 +106,13 @@ void draw_group_foot(Canvas& canvas, Rect plot, std::int64_t count, std::span<co
       canvas.text({x, plot.bottom() + 16 * s}, group.text, style);
   };
   for (const AxisGroup& group : groups) {
-    const Rect foot{plot.x + each * static_cast<float>(group.begin), plot.bottom() + 3 * s,
-                    each * static_cast<float>(group.end - group.begin), 5 * s};
+    Rect foot{plot.all.x + each * static_cast<float>(group.begin), plot.bottom() + 3 * s,
+              each * static_cast<float>(group.end - group.begin), 5 * s};
+    const bool begins = foot.x >= plot.x;
+    if (plot.shows_part()) foot = intersection(foot, {plot.x, foot.y, plot.w, foot.h});
+    if (foot.w <= 0) continue;
     canvas.fill_rect(foot, identity_color(group.identity, frame.theme));
-    if (lines && frame.shown.marks && group.begin > 0) canvas.line({foot.x, plot.y}, {foot.x, plot.bottom()}, frame.theme.ink, s);
+    if (lines && frame.shown.marks && group.begin > 0 && begins) canvas.line({foot.x, plot.y}, {foot.x, plot.bottom()}, frame.theme.ink, s);
     if (group.text.empty()) continue;
     const float width = canvas.text_width(group.text, style), x = foot.x + foot.w / 2;
     if (width + 2 * gap <= foot.w)
@@ -113,23 +123,26 @@ void draw_group_foot(Canvas& canvas, Rect plot, std::int64_t count, std::span<co
   for (const auto& [x, group] : wide) name(x, *group);
 }
 
-void draw_group_axes(Canvas& canvas, Rect plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines, const Frame& frame) {
+void draw_group_axes(Canvas& canvas, const Plot& plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines,
+                     const Frame& frame) {
   draw_group_side(canvas, plot, count, groups, lines, frame);
   draw_group_foot(canvas, plot, count, groups, lines, frame);
 }
 
-void draw_number_axes(Canvas& canvas, Rect plot, std::int64_t count, const Frame& frame) {
-  const float s = frame.scale, each_w = plot.w / static_cast<float>(count), each_h = plot.h / static_cast<float>(count);
+void draw_number_axes(Canvas& canvas, const Plot& plot, std::int64_t count, const Frame& frame) {
+  const float s = frame.scale, each_w = plot.all.w / static_cast<float>(count), each_h = plot.all.h / static_cast<float>(count);
   const TextStyle left = value(frame, kSmallType, frame.theme.faint, Align::right);
   const TextStyle below = value(frame, kSmallType, frame.theme.faint, Align::center);
   const float room = canvas.text_width(std::to_string(count), below) + 10 * s;
   const auto fit = [](float length, float each) { return std::max<std::int64_t>(1, static_cast<std::int64_t>(length / each)); };
-  for (const std::int64_t i : axis_ticks(count, fit(plot.h * frame.shown.ticks, 18 * s))) {
-    const float half = left.size / 2, y = plot.y + each_h * (static_cast<float>(i) + 0.5f);
+  for (const std::int64_t i : axis_ticks(places_down(plot, count), fit(plot.h * frame.shown.ticks, 18 * s))) {
+    const float half = left.size / 2, y = plot.all.y + each_h * (static_cast<float>(i) + 0.5f);
+    if (y < plot.y || y > plot.bottom()) continue;
     canvas.text({plot.x - 5 * s, frame.shown.cursor ? std::clamp(y, plot.y + half, plot.bottom() - half) : y}, std::to_string(i), left);
   }
-  for (const std::int64_t i : axis_ticks(count, fit(plot.w * std::min(1.0f, frame.shown.ticks), room))) {
-    const float half = canvas.text_width(std::to_string(i), below) / 2, x = plot.x + each_w * (static_cast<float>(i) + 0.5f);
+  for (const std::int64_t i : axis_ticks(places_across(plot, count), fit(plot.w * std::min(1.0f, frame.shown.ticks), room))) {
+    const float half = canvas.text_width(std::to_string(i), below) / 2, x = plot.all.x + each_w * (static_cast<float>(i) + 0.5f);
+    if (x < plot.x || x > plot.right()) continue;
     canvas.text({frame.shown.cursor ? std::clamp(x, plot.x + half, plot.right() - half) : x, plot.bottom() + 10 * s}, std::to_string(i),
                 below);
   }
@@ -137,24 +150,26 @@ void draw_number_axes(Canvas& canvas, Rect plot, std::int64_t count, const Frame
 
 float token_side_width(const Frame& frame) { return 96 * frame.scale; }
 
-void draw_token_side(Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& frame) {
+void draw_token_side(Canvas& canvas, const Plot& plot, const TokenAxis& axis, const Frame& frame) {
   if (axis.count() == 0 || plot.h <= 0) return;
-  const float s = frame.scale, each = plot.h / static_cast<float>(axis.count());
+  const float s = frame.scale, each = plot.all.h / static_cast<float>(axis.count());
+  const auto middle_of = [&](std::int64_t i) { return plot.all.y + each * (static_cast<float>(i) + 0.5f); };
+  const auto in_sight = [&](float y) { return !plot.shows_part() || (y >= plot.y && y <= plot.bottom()); };
   for (const TokenSpan& span : axis.run->spans) {
     const std::int64_t first = axis.place_of(span.begin - 1) + 1, last = axis.place_of(span.end - 1);
     if (first > last || !frame.shown.marks) continue;
     const SpanMark mark = mark_of(span.kind, frame.theme);
-    canvas.fill_rect(
-        {plot.x - 7 * s, plot.y + each * static_cast<float>(first), 4 * s, std::max(2 * s, each * static_cast<float>(last - first + 1))},
-        mark.color);
+    const float top = plot.all.y + each * static_cast<float>(first), height = std::max(2 * s, each * static_cast<float>(last - first + 1));
+    const Within inside(canvas, plot, {plot.x - 7 * s, plot.y, 4 * s, plot.h});
+    canvas.fill_rect({plot.x - 7 * s, top, 4 * s, height}, mark.color);
   }
   const std::int64_t cursor = axis.place_of(axis.cursor);
   Places places;
   const auto place = [&](std::int64_t i, bool chosen) {
     const std::int64_t token = axis.tokens[static_cast<std::size_t>(i)];
     const float half = 0.6f * kBodyType * s;
-    if (plot.h < 2 * half) return;
-    const float y = std::clamp(plot.y + each * (static_cast<float>(i) + 0.5f), plot.y + half, plot.bottom() - half);
+    if (plot.h < 2 * half || !in_sight(middle_of(i))) return;
+    const float y = std::clamp(middle_of(i), plot.y + half, plot.bottom() - half);
     if (!places.take(y - half, y + half)) return;
     const TextStyle count = value(frame, kSmallType, frame.theme.faint);
     const TextStyle word = label(frame, kBodyType, chosen ? frame.theme.accent : frame.theme.ink, Align::right, chosen);
@@ -164,13 +179,14 @@ void draw_token_side(Canvas& canvas, Rect plot, const TokenAxis& axis, const Fra
     fitted_text(canvas, {x, y}, number, count, room);
     token_text(canvas, {x + room + 3 * s, y}, visible_token(*axis.run, token), word, room - number_width - 5 * s);
   };
-  if (cursor >= 0 && frame.shown.captions) {
-    const float y = plot.y + each * (static_cast<float>(cursor) + 0.5f);
+  if (cursor >= 0 && frame.shown.captions && in_sight(middle_of(cursor))) {
+    const float y = middle_of(cursor);
     canvas.line({plot.x, y}, {plot.right(), y}, frame.theme.accent, 2 * s);
     place(cursor, axis.tokens[static_cast<std::size_t>(cursor)] == axis.cursor);
   }
   const auto step = std::max<std::int64_t>(1, static_cast<std::int64_t>(16 * s / each));
-  for (std::int64_t i = 0; i < axis.count(); i += step) place(i, false);
+  const PlaceRange shown = places_down(plot, axis.count());
+  for (std::int64_t i = (shown.from + step - 1) / step * step; i < shown.to; i += step) place(i, false);
 }
 
 void draw_facts(Canvas& canvas, Rect area, std::span<const Fact> facts, const Frame& frame) {

@@ -12,9 +12,9 @@
 namespace statescope {
 
 /// Its cells answer as the places of a sheet whose first two axes are those of the matrix.
-void draw_matrix(Canvas& canvas, Rect plot, const Pyramid& cells, const ColorScale& scale, const Hit& first);
+void draw_matrix(Canvas& canvas, const Plot& plot, const Pyramid& cells, const ColorScale& scale, const Hit& first);
 /// "4 × 4 cells in one, the strongest"; empty where each cell has a place of its own.
-std::string gathered_text(const Canvas& canvas, const Pyramid& cells, Rect plot);
+std::string gathered_text(const Canvas& canvas, const Pyramid& cells, const Plot& plot);
 
 /// Neighbouring rows that belong together, such as those of a partition.
 struct AxisGroup {
@@ -24,17 +24,20 @@ struct AxisGroup {
 };
 /// Left of `plot` and below it: a stripe in the colour of each group, its name where it fits; `lines`: between the groups, through the
 /// plot. Needs group_axis_width and group_axis_height.
-void draw_group_axes(Canvas& canvas, Rect plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines, const Frame& frame);
+void draw_group_axes(Canvas& canvas, const Plot& plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines,
+                     const Frame& frame);
 /// Either of the two alone, of a matrix whose rows and columns are not the same things.
-void draw_group_side(Canvas& canvas, Rect plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines, const Frame& frame);
-void draw_group_foot(Canvas& canvas, Rect plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines, const Frame& frame);
+void draw_group_side(Canvas& canvas, const Plot& plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines,
+                     const Frame& frame);
+void draw_group_foot(Canvas& canvas, const Plot& plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines,
+                     const Frame& frame);
 /// Likewise, numbers from 0 on. Needs group_axis_width of one group named with the last number.
-void draw_number_axes(Canvas& canvas, Rect plot, std::int64_t count, const Frame& frame);
+void draw_number_axes(Canvas& canvas, const Plot& plot, std::int64_t count, const Frame& frame);
 float group_axis_width(const Canvas& canvas, std::span<const AxisGroup> groups, const Frame& frame);
 float group_axis_height(const Frame& frame);
 
 /// Left of `plot`, as draw_token_axis below it: tokens downwards.
-void draw_token_side(Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& frame);
+void draw_token_side(Canvas& canvas, const Plot& plot, const TokenAxis& axis, const Frame& frame);
 float token_side_width(const Frame& frame);
 
 /// A number with its name.

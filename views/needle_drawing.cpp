@@ -38,7 +38,8 @@ struct Picture {
   Canvas& canvas;
   const Frame& frame;
   float s;
-  Rect title, plot, parts, causes;  // w or h 0: left out
+  Rect title, parts, causes;  // w or h 0: left out
+  Plot plot;
   bool token_axis = false;
 
   Picture(const NeedleData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
@@ -69,7 +70,7 @@ Picture::Picture(const NeedleData& data_, Canvas& canvas_, Rect area, const Fram
   const float left = body.x + value_axis_width(frame);
   token_axis = body.h - name > token_axis_height(frame) + 30 * s;
   plot = {left, body.y + name, body.right() - left, body.h - name - (token_axis ? token_axis_height(frame) : 0)};
-  if (plot.w < 60 * s || plot.h < 20 * s) plot = {};
+  plot = plot.w < 60 * s || plot.h < 20 * s ? Plot() : zoomed(canvas, plot, true, false, frame);
   if (lists.h <= 0) return;
   if (!frame.shown.captions || (lists.w == body.w && lists.w < wide)) {
     parts = lists;
@@ -100,17 +101,22 @@ void draw_title(const Picture& picture) {
 /// A mark above the mean's curve, with how far it fell and at which token where there is room.
 void draw_falls(const Picture& picture, const ValueAxis& axis) {
   const NeedleData& data = picture.data;
-  const Rect& plot = picture.plot;
+  const Plot& plot = picture.plot;
+  const PlaceRange shown = places_across(plot, data.tokens.count());
+  const auto place_of = [&](std::int64_t token) {
+    const std::int64_t place = data.tokens.place_of(token);
+    return place >= shown.from && place < shown.to ? place : -1;
+  };
   const float s = picture.s, half = 0.5f * kSmallType * s;
   const TextStyle style = picture.small(picture.frame.theme.ink, Align::left, true);
   float free = plot.x;
   std::vector<float> marks;  // where words would hide them
   for (const auto& fall : data.falls) {
-    if (const std::int64_t place = data.tokens.place_of(fall.token); place >= 0)
+    if (const std::int64_t place = place_of(fall.token); place >= 0)
       marks.push_back(std::clamp(data.tokens.x_of(plot, place), plot.x + 5 * s, plot.right() - 5 * s));
   }
   for (std::size_t i = 0; i < data.falls.size(); ++i) {
-    const std::int64_t place = data.tokens.place_of(data.falls[i].token);
+    const std::int64_t place = place_of(data.falls[i].token);
     if (place < 0) continue;
     const float x = std::clamp(data.tokens.x_of(plot, place), plot.x + 5 * s, plot.right() - 5 * s);
     const float tip = std::max(height_of(plot, axis, data.mean[static_cast<std::size_t>(place)]) - 3 * s, plot.y + 11 * s);
@@ -130,7 +136,7 @@ void draw_falls(const Picture& picture, const ValueAxis& axis) {
 
 void draw_curves(const Picture& picture) {
   const NeedleData& data = picture.data;
-  const Rect& plot = picture.plot;
+  const Plot& plot = picture.plot;
   if (plot.w <= 0) return;
   const Theme& theme = picture.frame.theme;
   float most = 1;
@@ -151,7 +157,7 @@ void draw_curves(const Picture& picture) {
                (curve.chosen && picture.frame.shown.cursor ? 3 : 1.5f) * picture.s);
   }
   if (mean) draw_curve(picture.canvas, plot, axis, data.mean, theme.ink, 2 * picture.s);
-  picture.canvas.hit(plot, {{NeedleSheets::curves, Hit::all, 0}, 1, data.tokens.count()});
+  hit_plot(picture.canvas, plot, {{NeedleSheets::curves, Hit::all, 0}, 1, data.tokens.count()});
   if (picture.token_axis)
     draw_token_axis(picture.canvas, plot, data.tokens, picture.frame);
   else

@@ -33,28 +33,31 @@ Placed placed_within(float x, float width, float from, float to) {
 }
 
 /// Under the tokens of a span: its letter, or where that has no room only its line.
-void draw_spans(Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& frame) {
+void draw_spans(Canvas& canvas, const Plot& plot, const TokenAxis& axis, const Frame& frame) {
   const float s = frame.scale, y = plot.bottom() + 3 * s;
-  const float each = plot.w / static_cast<float>(axis.count());
+  const float each = plot.all.w / static_cast<float>(axis.count());
+  const Within inside(canvas, plot, {plot.x, y, plot.w, 3 * s});
   for (const TokenSpan& span : axis.run->spans) {
     const std::int64_t first = axis.place_of(span.begin - 1) + 1, last = axis.place_of(span.end - 1);
     if (first > last) continue;
     const MarkStyle style = span_style(span.kind, frame.theme);
-    const float left = plot.x + each * static_cast<float>(first), width = std::max(2 * s, each * static_cast<float>(last - first + 1));
+    const float left = plot.all.x + each * static_cast<float>(first), width = std::max(2 * s, each * static_cast<float>(last - first + 1));
     canvas.fill_rect({left, y, width, 3 * s}, style.color);
   }
 }
 
 /// Of the spans' letters, above the plot's lower edge.
-void draw_span_letters(Canvas& canvas, Rect row, const TokenAxis& axis, const Frame& frame) {
-  const float each = row.w / static_cast<float>(axis.count());
+void draw_span_letters(Canvas& canvas, const Plot& plot, Rect row, const TokenAxis& axis, const Frame& frame) {
+  const float each = plot.all.w / static_cast<float>(axis.count());
+  const PlaceRange shown = places_across(plot, axis.count());
   float free = row.x;
   for (const TokenSpan& span : axis.run->spans) {
-    const std::int64_t first = axis.place_of(span.begin - 1) + 1, last = axis.place_of(span.end - 1);
+    const std::int64_t first = std::max(axis.place_of(span.begin - 1) + 1, shown.from);
+    const std::int64_t last = std::min(axis.place_of(span.end - 1), shown.to - 1);
     if (first > last) continue;
     const MarkStyle style = span_style(span.kind, frame.theme);
     const TextStyle letter = label(frame, kSmallType, frame.theme.ink, Align::center, true);
-    const float middle = row.x + each * (static_cast<float>(first + last + 1) / 2);
+    const float middle = plot.all.x + each * (static_cast<float>(first + last + 1) / 2);
     const Placed at = placed_within(middle, canvas.text_width(style.letter, letter), row.x, row.right());
     if (at.left < free || at.right > row.right()) continue;
     canvas.text({at.middle(), row.y + row.h / 2}, style.letter, letter);
@@ -85,12 +88,68 @@ float round_range(float value) {
   return static_cast<float>(10 * power);
 }
 
-std::vector<std::int64_t> axis_ticks(std::int64_t count, std::int64_t most) {
+std::vector<std::int64_t> axis_ticks(std::int64_t count, std::int64_t most) { return axis_ticks(PlaceRange{0, count}, most); }
+
+std::vector<std::int64_t> axis_ticks(PlaceRange places, std::int64_t most) {
   std::int64_t step = 1;
-  while ((count + step - 1) / step > most) step *= 2;
+  while ((places.to - places.from + step - 1) / step > most) step *= 2;
   std::vector<std::int64_t> ticks;
-  for (std::int64_t i = 0; i < count; i += step) ticks.push_back(i);
+  for (std::int64_t i = (places.from + step - 1) / step * step; i < places.to; i += step) ticks.push_back(i);
   return ticks;
+}
+
+Plot zoomed(Canvas& canvas, Rect plot, bool across, bool down, const Frame& frame) {
+  if (plot.w <= 0 || plot.h <= 0) return plot;
+  canvas.zooms(plot, across, down);
+  const Rect& part = frame.in_sight;
+  Rect all = plot;
+  if (across) all = {plot.x - plot.w * part.x / part.w, all.y, plot.w / part.w, all.h};
+  if (down) all = {all.x, plot.y - plot.h * part.y / part.h, all.w, plot.h / part.h};
+  return {plot, all};
+}
+
+Plot left_part(const Plot& plot, float share) {
+  const Rect all{plot.all.x, plot.all.y, plot.all.w * share, plot.all.h};
+  const float right = plot.shows_part() ? std::min(plot.right(), all.right()) : all.right();
+  return {Rect{plot.x, plot.y, std::max(0.0f, right - plot.x), plot.h}, all};
+}
+
+namespace {
+
+PlaceRange places_in(float from, float length, float all_from, float all_length, std::int64_t count) {
+  constexpr float rounding = 1e-3f;  // of a place
+  const float each = all_length / static_cast<float>(count), begin = (from - all_from) / each;
+  return {std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(begin + rounding))),
+          std::min(count, static_cast<std::int64_t>(std::ceil(begin + length / each - rounding)))};
+}
+
+}  // namespace
+
+PlaceRange places_across(const Plot& plot, std::int64_t count) {
+  return plot.shows_part() ? places_in(plot.x, plot.w, plot.all.x, plot.all.w, count) : PlaceRange{0, count};
+}
+
+PlaceRange places_down(const Plot& plot, std::int64_t count) {
+  return plot.shows_part() ? places_in(plot.y, plot.h, plot.all.y, plot.all.h, count) : PlaceRange{0, count};
+}
+
+bool holds_text(const Plot& plot, Point middle, Size size) {
+  if (!plot.shows_part()) return true;
+  return middle.x - size.w / 2 >= plot.x && middle.x + size.w / 2 <= plot.right() && middle.y - size.h / 2 >= plot.y &&
+         middle.y + size.h / 2 <= plot.bottom();
+}
+
+Within::Within(Canvas& canvas, const Plot& plot, Rect clip) : canvas_(plot.shows_part() ? &canvas : nullptr) {
+  if (canvas_) canvas_->push_clip(clip);
+}
+
+Within::~Within() {
+  if (canvas_) canvas_->pop_clip();
+}
+
+void hit_plot(Canvas& canvas, const Plot& plot, const HitGrid& grid) {
+  const Within inside(canvas, plot);
+  canvas.hit(plot.all, grid);
 }
 
 double ValueAxis::share(double value) const {
@@ -163,8 +222,8 @@ std::int64_t TokenAxis::place_of(std::int64_t token) const {
   return std::upper_bound(tokens.begin(), tokens.end(), token) - tokens.begin() - 1;
 }
 
-float TokenAxis::x_of(Rect plot, std::int64_t i) const {
-  return plot.x + plot.w * (static_cast<float>(i) + 0.5f) / static_cast<float>(count());
+float TokenAxis::x_of(const Plot& plot, std::int64_t i) const {
+  return plot.all.x + plot.all.w * (static_cast<float>(i) + 0.5f) / static_cast<float>(count());
 }
 
 std::vector<std::int32_t> token_range(std::int64_t from, std::int64_t to) {
@@ -175,19 +234,21 @@ std::vector<std::int32_t> token_range(std::int64_t from, std::int64_t to) {
 
 float token_axis_height(const Frame& frame) { return 47 * frame.scale; }
 
-void draw_cursor_line(Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& frame) {
+void draw_cursor_line(Canvas& canvas, const Plot& plot, const TokenAxis& axis, const Frame& frame) {
   const std::int64_t place = axis.place_of(axis.cursor);
   if (place < 0 || !frame.shown.captions) return;
   const float x = axis.x_of(plot, place);
+  if (plot.shows_part() && (x < plot.x || x > plot.right())) return;
   canvas.line({x, plot.y}, {x, plot.bottom()}, frame.theme.accent, 2 * frame.scale);
 }
 
 namespace {
 
 /// Round numbers of tokens where not all texts have room: a figure has no use for every thirtieth word.
-void draw_token_numbers(Canvas& canvas, Rect plot, Rect numbers, const TokenAxis& axis, const Frame& frame) {
+void draw_token_numbers(Canvas& canvas, const Plot& plot, Rect numbers, const TokenAxis& axis, const Frame& frame) {
   const TextStyle style = value(frame, kSmallType, frame.theme.faint, Align::center);
-  const double first = axis.tokens.front(), last = axis.tokens.back();
+  const PlaceRange shown = places_across(plot, axis.count());
+  const double first = axis.tokens[static_cast<std::size_t>(shown.from)], last = axis.tokens[static_cast<std::size_t>(shown.to - 1)];
   const float each = canvas.text_width(std::to_string(axis.tokens.back()), style) + 16 * frame.scale / frame.shown.ticks;
   const auto most = std::max<std::int64_t>(1, static_cast<std::int64_t>(plot.w / each));
   float free = -std::numeric_limits<float>::infinity();
@@ -206,8 +267,8 @@ void draw_token_numbers(Canvas& canvas, Rect plot, Rect numbers, const TokenAxis
 }
 
 /// Whether the texts of all of them stand beside each other.
-bool have_room_for_texts(const Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& frame) {
-  const float each = plot.w / static_cast<float>(axis.count());
+bool have_room_for_texts(const Canvas& canvas, const Plot& plot, const TokenAxis& axis, const Frame& frame) {
+  const float each = plot.all.w / static_cast<float>(axis.count());
   if (each < 12 * frame.scale) return false;
   const TextStyle word = label(frame, kBodyType, frame.theme.ink, Align::center);
   return std::ranges::all_of(
@@ -216,26 +277,28 @@ bool have_room_for_texts(const Canvas& canvas, Rect plot, const TokenAxis& axis,
 
 }  // namespace
 
-void draw_token_axis(Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& frame) {
+void draw_token_axis(Canvas& canvas, const Plot& plot, const TokenAxis& axis, const Frame& frame) {
   if (axis.count() == 0 || plot.w <= 0) return;
   const float s = frame.scale;
   if (frame.shown.marks) draw_spans(canvas, plot, axis, frame);
   draw_cursor_line(canvas, plot, axis, frame);
   const Rect letters{plot.x, plot.bottom() + 6 * s, plot.w, kSmallType * s};
   const Rect texts{plot.x, letters.bottom(), plot.w, kBodyType * s}, numbers{plot.x, texts.bottom() + 3 * s, plot.w, kSmallType * s};
-  if (frame.shown.marks) draw_span_letters(canvas, letters, axis, frame);
+  if (frame.shown.marks) draw_span_letters(canvas, plot, letters, axis, frame);
   if (!frame.shown.cursor && !have_room_for_texts(canvas, plot, axis, frame))
     return draw_token_numbers(canvas, plot, {plot.x, letters.bottom(), plot.w, kSmallType * s}, axis, frame);
 
   std::vector<Placed> taken;
   const auto place = [&](std::int64_t i, bool chosen) {
+    const float middle = axis.x_of(plot, i);
+    if (middle < plot.x || middle > plot.right()) return;
     const std::int64_t token = axis.tokens[static_cast<std::size_t>(i)];
     const TextStyle word = label(frame, kBodyType, chosen ? frame.theme.accent : frame.theme.ink, Align::center, chosen);
     const TextStyle count = value(frame, kSmallType, frame.theme.faint, Align::center);
     const std::string text = elided(canvas, visible_token(*axis.run, token), word, 90 * s), position = std::to_string(token);
     const float width = std::max(canvas.text_width(text, word), canvas.text_width(position, count));
     if (width > plot.w) return;
-    const Placed at = placed_within(axis.x_of(plot, i), width, plot.x, plot.right());
+    const Placed at = placed_within(middle, width, plot.x, plot.right());
     const float gap = 8 * s / frame.shown.ticks;
     if (std::ranges::any_of(taken, [&](Placed other) { return at.left < other.right + gap && other.left < at.right + gap; })) return;
     taken.push_back(at);
@@ -244,21 +307,24 @@ void draw_token_axis(Canvas& canvas, Rect plot, const TokenAxis& axis, const Fra
   };
   const std::int64_t cursor = axis.place_of(axis.cursor);
   if (cursor >= 0 && frame.shown.captions) place(cursor, axis.tokens[static_cast<std::size_t>(cursor)] == axis.cursor);
-  const auto step = std::max<std::int64_t>(1, static_cast<std::int64_t>(24 * s / plot.w * static_cast<float>(axis.count())));
-  for (std::int64_t i = 0; i < axis.count(); i += step) place(i, false);
+  const auto step = std::max<std::int64_t>(1, static_cast<std::int64_t>(24 * s / plot.all.w * static_cast<float>(axis.count())));
+  const PlaceRange shown = places_across(plot, axis.count());
+  for (std::int64_t i = (shown.from + step - 1) / step * step; i < shown.to; i += step) place(i, false);
 }
 
-void draw_curve(Canvas& canvas, Rect plot, const ValueAxis& axis, std::span<const float> values, Color color, float width) {
+void draw_curve(Canvas& canvas, const Plot& plot, const ValueAxis& axis, std::span<const float> values, Color color, float width) {
   const auto n = static_cast<std::int64_t>(values.size());
   if (n == 0 || plot.w <= 0 || plot.h <= 0) return;
-  const auto columns = std::min(n, std::max<std::int64_t>(1, static_cast<std::int64_t>(plot.w)));
+  const auto columns = std::min(n, std::max<std::int64_t>(1, static_cast<std::int64_t>(plot.all.w)));
+  const Within inside(canvas, plot, {plot.x, plot.y - width, plot.w, plot.h + 2 * width});
+  const PlaceRange shown = places_across(plot, columns);
   std::vector<Point> points;
   const auto end_stroke = [&] {
     if (points.size() == 1) points.push_back({points[0].x + width, points[0].y});
     if (!points.empty()) canvas.path(points, color, width);
     points.clear();
   };
-  for (std::int64_t c = 0; c < columns; ++c) {
+  for (std::int64_t c = std::max<std::int64_t>(0, shown.from - 1); c < std::min(columns, shown.to + 1); ++c) {
     const std::int64_t begin = c * n / columns, end = (c + 1) * n / columns;
     std::optional<float> least, most;
     for (std::int64_t i = begin; i < end; ++i) {
@@ -271,7 +337,7 @@ void draw_curve(Canvas& canvas, Rect plot, const ValueAxis& axis, std::span<cons
       end_stroke();
       continue;
     }
-    const float x = plot.x + plot.w * (static_cast<float>(c) + 0.5f) / static_cast<float>(columns);
+    const float x = plot.all.x + plot.all.w * (static_cast<float>(c) + 0.5f) / static_cast<float>(columns);
     points.push_back({x, height_of(plot, axis, *least)});
     if (*most > *least) points.push_back({x, height_of(plot, axis, *most)});
   }

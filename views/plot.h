@@ -17,6 +17,35 @@ float round_range(float value);
 /// Where numbers stand along an axis of `count` cells: 0 and every so many, at most `most`.
 std::vector<std::int64_t> axis_ticks(std::int64_t count, std::int64_t most);
 
+/// `plot` with the part of its data that is in sight (Frame::in_sight); the canvas is told that it can be enlarged, across, down or both.
+Plot zoomed(Canvas& canvas, Rect plot, bool across, bool down, const Frame& frame);
+/// What the first `share` of a plot's width would be a plot of.
+Plot left_part(const Plot& plot, float share);
+/// Of equal places those in sight, also in part: [from, to).
+struct PlaceRange {
+  std::int64_t from = 0, to = 0;
+};
+PlaceRange places_across(const Plot& plot, std::int64_t count);
+PlaceRange places_down(const Plot& plot, std::int64_t count);
+/// Where numbers stand along those, at most `most`.
+std::vector<std::int64_t> axis_ticks(PlaceRange places, std::int64_t most);
+/// Whether a text of this size around `middle` is whole there: always, unless the plot shows a part of its data.
+bool holds_text(const Plot& plot, Point middle, Size size);
+/// While it lives nothing is drawn beyond `clip`, if the plot shows a part of its data.
+class Within {
+ public:
+  Within(Canvas& canvas, const Plot& plot, Rect clip);
+  Within(Canvas& canvas, const Plot& plot) : Within(canvas, plot, plot) {}
+  ~Within();
+  Within(const Within&) = delete;
+  Within& operator=(const Within&) = delete;
+
+ private:
+  Canvas* canvas_;
+};
+/// What is in sight of the plot answers the pointer as the places of `grid`.
+void hit_plot(Canvas& canvas, const Plot& plot, const HitGrid& grid);
+
 /// Low … high of what is drawn; logarithmic: low > 0.
 struct ValueAxis {
   double low = 0, high = 1;
@@ -55,21 +84,21 @@ struct TokenAxis {
   /// The last place whose token is not after `token`; −1: none.
   std::int64_t place_of(std::int64_t token) const;
   /// The middle of place i.
-  float x_of(Rect plot, std::int64_t i) const;
+  float x_of(const Plot& plot, std::int64_t i) const;
 };
 /// from, from + 1, …, to − 1
 std::vector<std::int32_t> token_range(std::int64_t from, std::int64_t to);
 
 /// Below `plot`: texts and numbers of as many tokens as fit, the cursor's in bold, lines with N, Q, A under what the prompt's maker marked.
 /// Through it: the cursor's line. Needs token_axis_height.
-void draw_token_axis(Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& frame);
+void draw_token_axis(Canvas& canvas, const Plot& plot, const TokenAxis& axis, const Frame& frame);
 float token_axis_height(const Frame& frame);
 /// The line of the cursor's token, alone.
-void draw_cursor_line(Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& frame);
+void draw_cursor_line(Canvas& canvas, const Plot& plot, const TokenAxis& axis, const Frame& frame);
 
 /// values [n], value i in the middle of the i-th of n equal places; NaN interrupts. Where places are narrower than a unit, each unit spans
 /// from its least to its largest value: no peak is lost.
-void draw_curve(Canvas& canvas, Rect plot, const ValueAxis& axis, std::span<const float> values, Color color, float width);
+void draw_curve(Canvas& canvas, const Plot& plot, const ValueAxis& axis, std::span<const float> values, Color color, float width);
 
 /// Like a colour: a short name in front of it tells it from the others.
 struct LegendEntry {

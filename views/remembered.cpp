@@ -111,11 +111,12 @@ void draw(const RememberedData& data, Canvas& canvas, Rect area, const Frame& fr
   const Rect inner = inset(area, 8 * s), title{inner.x, inner.y, inner.w, std::min(inner.h, caption_height(frame))};
   const float top = title.bottom() + 4 * s + name, height = inner.bottom() - top;
   const bool names_tokens = height > axis_height + 30 * s;
-  const Rect plot{inner.x + value_axis_width(frame), top, inner.w - value_axis_width(frame), height - (names_tokens ? axis_height : 0)};
+  const Rect place{inner.x + value_axis_width(frame), top, inner.w - value_axis_width(frame), height - (names_tokens ? axis_height : 0)};
   canvas.push_clip(area);
   draw_caption(canvas, title, data.title, kRecomputed, frame);
-  if (!names_tokens || plot.w < 60 * s || plot.h < 20 * s) canvas.left_out();
-  if (plot.w >= 60 * s && plot.h >= 20 * s) {
+  if (!names_tokens || place.w < 60 * s || place.h < 20 * s) canvas.left_out();
+  if (place.w >= 60 * s && place.h >= 20 * s) {
+    const Plot plot = zoomed(canvas, place, true, false, frame);
     const ValueAxis axis = axis_of(data);
     const Color entered = faded(frame.theme.ink, 0.55f), remembered = frame.theme.accent;
     draw_value_axis(canvas, plot, axis, Views::tr("input of the channel"), frame);
@@ -123,7 +124,7 @@ void draw(const RememberedData& data, Canvas& canvas, Rect area, const Frame& fr
     draw_legend(canvas, {plot.x, plot.y - name, plot.w, kSmallType * s}, legend, frame);
     draw_curve(canvas, plot, axis, data.entered, entered, 1.5f * s);
     draw_curve(canvas, plot, axis, data.remembered, remembered, 2.5f * s);
-    canvas.hit(plot, {{RememberedSheets::tokens, 0}, 1, data.tokens.count(), 0, 0});
+    hit_plot(canvas, plot, {{RememberedSheets::tokens, 0}, 1, data.tokens.count(), 0, 0});
     names_tokens ? draw_token_axis(canvas, plot, data.tokens, frame) : draw_cursor_line(canvas, plot, data.tokens, frame);
   }
   canvas.pop_clip();

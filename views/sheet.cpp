@@ -322,6 +322,18 @@ std::string tooltip_of(const std::vector<Sheet>& sheets, const Hit& hit) {
   return joined(lines, "\n");
 }
 
+std::string range_of(const std::vector<Sheet>& sheets, const Hit& first, const Hit& last) {
+  const Sheet* sheet = sheet_of(sheets, first);
+  std::vector<std::string> ranges;
+  for (std::size_t i = 0; sheet && sheet_of(sheets, last) && i < sheet->axes.size(); ++i) {
+    const Axis& axis = sheet->axes[i];
+    if (first.at[i] < 0 || last.at[i] < first.at[i] || (first.at[i] == 0 && last.at[i] + 1 == axis.count)) continue;
+    ranges.push_back(first.at[i] == last.at[i] ? axis.words(first.at[i])
+                                               : Views::tr("{} to {}", axis.words(first.at[i]), axis.words(last.at[i])));
+  }
+  return joined(ranges, ", ");
+}
+
 CursorMove move_of(const std::vector<Sheet>& sheets, const Hit& hit) {
   CursorMove all;
   const Sheet* sheet = sheet_of(sheets, hit);

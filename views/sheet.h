@@ -93,6 +93,8 @@ std::string tooltip_of(const std::vector<Sheet>& sheets, const Hit& hit);
 CursorMove move_of(const std::vector<Sheet>& sheets, const Hit& hit);
 /// The first number or text there, alone: "0.25". Without `hit`: under the cursor. Empty: there is none.
 std::string value_of(const std::vector<Sheet>& sheets, const std::optional<Hit>& hit);
+/// Of each axis of which not all places are in sight, which are: "token 3 “␣anna” to token 9 “.”". Empty: all are.
+std::string range_of(const std::vector<Sheet>& sheets, const Hit& first, const Hit& last);
 /// What stands under the cursor: "‖π‖ = 0.25, β = 0.5."
 std::string reading_of(const std::vector<Sheet>& sheets);
 

@@ -17,8 +17,9 @@ struct Picture {
   Canvas& canvas;
   const Frame& frame;
   float s;
-  Rect title, plot, bar, facts;  // plot.w 0: no room for a picture
-  float left = 0, below = 0;     // of the axes
+  Rect title, bar, facts;
+  Plot plot;                  // w 0: no room for a picture
+  float left = 0, below = 0;  // of the axes
 
   Picture(const SimilarityData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
   /// Its rows have numbers where those of several have the names of their partitions.
@@ -47,7 +48,7 @@ Picture::Picture(const SimilarityData& data_, Canvas& canvas_, Rect area, const 
   const float lines = beside || !frame.shown.captions ? 0 : 2 * 1.6f * kBodyType * s + gap;  // below the picture
   const float length = beside ? side : std::min(side, room - lines);
   if (length < 70 * s) return;
-  plot = {inner.x + left, top, length, length};
+  plot = zoomed(canvas, {inner.x + left, top, length, length}, true, true, frame);
   bar = {plot.right() + gap, plot.y, 12 * s, plot.h};
   const float right = plot.right() + gap + bar_width;
   facts = beside ? Rect{right + gap, top, std::min(240 * s, inner.right() - right - gap), plot.h}
@@ -56,19 +57,23 @@ Picture::Picture(const SimilarityData& data_, Canvas& canvas_, Rect area, const 
 
 void draw_numbers(const Picture& picture) {
   const std::int64_t n = picture.data.count();
-  const float each = picture.plot.w / static_cast<float>(n), s = picture.s;
+  const float each = picture.plot.all.w / static_cast<float>(n), s = picture.s;
   const TextStyle plain = value(picture.frame, kSmallType, {}, Align::center);
-  if (each < picture.canvas.text_width("-0.00", plain) + 4 * s || each < 2 * plain.size) return;
-  for (std::int64_t i = 0; i < n; ++i) {
-    for (std::int64_t j = 0; j < n; ++j) {
+  const Size text{picture.canvas.text_width("-0.00", plain), plain.size};
+  if (each < text.w + 4 * s || each < 2 * text.h) return;
+  const Within inside(picture.canvas, picture.plot);
+  const PlaceRange rows = places_down(picture.plot, n), columns = places_across(picture.plot, n);
+  for (std::int64_t i = rows.from; i < rows.to; ++i) {
+    for (std::int64_t j = columns.from; j < columns.to; ++j) {
       const float cosine = picture.data.cells.at(i, j);
       if (std::isnan(cosine)) continue;
       const ColorScale scale = picture.scale();
       const Color ground = color_table(scale.map)[static_cast<std::size_t>(color_index(scale, cosine))];
-      const Point middle{picture.plot.x + each * (static_cast<float>(j) + 0.5f), picture.plot.y + each * (static_cast<float>(i) + 0.5f)};
+      const Point middle{picture.plot.all.x + each * (static_cast<float>(j) + 0.5f),
+                         picture.plot.all.y + each * (static_cast<float>(i) + 0.5f)};
       TextStyle style = plain;
       style.color = readable_on(ground);
-      picture.canvas.text(middle, fmt::format("{:.2f}", cosine), style);
+      if (holds_text(picture.plot, middle, text)) picture.canvas.text(middle, fmt::format("{:.2f}", cosine), style);
     }
   }
 }
@@ -77,12 +82,13 @@ void draw_numbers(const Picture& picture) {
 void draw_chosen(const Picture& picture) {
   const SimilarityData& data = picture.data;
   if (data.chosen < 0 || picture.of_tokens()) return;
-  const Rect& plot = picture.plot;
-  const float each = plot.w / static_cast<float>(data.count()), y = each * static_cast<float>(data.chosen), s = picture.s;
+  const Plot& plot = picture.plot;
+  const float each = plot.all.w / static_cast<float>(data.count()), y = each * static_cast<float>(data.chosen), s = picture.s;
   const Color color = picture.frame.theme.accent;
+  const Within inside(picture.canvas, plot);
   for (const float edge : {y, y + each}) {
-    picture.canvas.line({plot.x, plot.y + edge}, {plot.right(), plot.y + edge}, color, 1.5f * s);
-    picture.canvas.line({plot.x + edge, plot.y}, {plot.x + edge, plot.bottom()}, color, 1.5f * s);
+    picture.canvas.line({plot.x, plot.all.y + edge}, {plot.right(), plot.all.y + edge}, color, 1.5f * s);
+    picture.canvas.line({plot.all.x + edge, plot.y}, {plot.all.x + edge, plot.bottom()}, color, 1.5f * s);
   }
 }
 

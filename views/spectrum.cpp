@@ -93,7 +93,8 @@ struct Picture {
   Canvas& canvas;
   const Frame& frame;
   float s;
-  Rect title, plot, list;  // w 0: left out
+  Rect title, list;  // w 0: left out
+  Plot plot;
 
   Picture(const SpectrumData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
   float line() const { return 1.7f * kBodyType * s; }
@@ -114,10 +115,10 @@ Picture::Picture(const SpectrumData& data_, Canvas& canvas_, Rect area, const Fr
   const float left = value_axis_width(frame), gap = 16 * s;
   const bool curves = body.h - below > 40 * s && body.w - left - legend > 120 * s;
   if (data.along_the_run()) {
-    if (curves) plot = {body.x + left, body.y, body.w - left - legend, body.h - below};
+    if (curves) plot = zoomed(canvas, {body.x + left, body.y, body.w - left - legend, body.h - below}, true, false, frame);
     return;
   }
-  if (curves) plot = {body.x + left, body.y, body.w - left - legend - gap, body.h - below};
+  if (curves) plot = zoomed(canvas, {body.x + left, body.y, body.w - left - legend - gap, body.h - below}, true, false, frame);
   list = curves ? Rect{body.right() - legend, title.bottom(), legend, inner.bottom() - title.bottom()}
                 : Rect{body.x, title.bottom(), std::min(body.w, 420 * s), inner.bottom() - title.bottom()};
 }
@@ -158,16 +159,18 @@ void draw_ends(const Picture& picture, const std::function<float(std::int64_t)>&
 
 void draw_sigma_axis(const Picture& picture) {
   const SpectrumData& data = picture.data;
-  const Rect& plot = picture.plot;
-  const float s = picture.s, each = plot.w / static_cast<float>(data.count);
+  const Plot& plot = picture.plot;
+  const float s = picture.s, each = plot.all.w / static_cast<float>(data.count);
   const std::string name =
       data.below > 0 ? Views::tr("σ_i, singular values; {} nearly 0 at the foot", data.below) : Views::tr("σ_i, singular values");
   draw_value_axis(picture.canvas, plot, data.sigma_axis, name, picture.frame);
   const TextStyle tick = value(picture.frame, kSmallType, picture.frame.theme.faint, Align::center);
   const float room = picture.canvas.text_width(std::to_string(data.count), tick) + 12 * s;
   const auto most = std::max<std::int64_t>(1, static_cast<std::int64_t>(plot.w / room));
-  for (const std::int64_t i : axis_ticks(data.count, most))
-    picture.canvas.text({plot.x + each * (static_cast<float>(i) + 0.5f), plot.bottom() + 9 * s}, std::to_string(i + 1), tick);
+  for (const std::int64_t i : axis_ticks(places_across(plot, data.count), most)) {
+    const float x = plot.all.x + each * (static_cast<float>(i) + 0.5f);
+    if (x >= plot.x && x <= plot.right()) picture.canvas.text({x, plot.bottom() + 9 * s}, std::to_string(i + 1), tick);
+  }
   fitted_text(picture.canvas, {plot.x + plot.w / 2, plot.bottom() + 25 * s}, Views::tr("i, largest first"),
               label(picture.frame, kSmallType, picture.frame.theme.faint, Align::center), plot.w);
 }
@@ -175,13 +178,15 @@ void draw_sigma_axis(const Picture& picture) {
 void draw_spectrum_curve(const Picture& picture, const HeadSpectrum& head) {
   const SpectrumData& data = picture.data;
   const bool chosen = head.head == data.chosen && picture.frame.shown.cursor;
-  const float s = picture.s, each = picture.plot.w / static_cast<float>(data.count), dot = chosen ? 3 * s : 2 * s;
+  const Plot& plot = picture.plot;
+  const float s = picture.s, each = plot.all.w / static_cast<float>(data.count), dot = chosen ? 3 * s : 2 * s;
   const Color color = head_color(head.head, picture.frame.theme);
   draw_curve(picture.canvas, picture.plot, data.sigma_axis, head.sigma, color, (chosen ? 2.5f : 1.2f) * s);
   if (each < 3 * dot) return;
+  const Within inside(picture.canvas, plot, inset(plot, -dot));
   for (std::size_t i = 0; i < head.sigma.size(); ++i) {
     if (std::isnan(head.sigma[i])) continue;
-    const float x = picture.plot.x + each * (static_cast<float>(i) + 0.5f), y = height_of(picture.plot, data.sigma_axis, head.sigma[i]);
+    const float x = plot.all.x + each * (static_cast<float>(i) + 0.5f), y = height_of(plot, data.sigma_axis, head.sigma[i]);
     picture.canvas.fill_rect({x - dot, y - dot, 2 * dot, 2 * dot}, color, dot);
   }
 }
@@ -196,7 +201,7 @@ void draw_spectra(const Picture& picture) {
   for (const HeadSpectrum& head : data.spectra) {
     if (head.head == data.chosen) draw_spectrum_curve(picture, head);
   }
-  picture.canvas.hit(picture.plot, {{SpectrumSheets::heads, Hit::all, 0}, 1, data.count});
+  hit_plot(picture.canvas, picture.plot, {{SpectrumSheets::heads, Hit::all, 0}, 1, data.count});
 }
 
 /// Number, effective rank as a bar over n and as a number, entropy: one line a head.
@@ -301,10 +306,11 @@ void draw_series(const Picture& picture) {
     draw_curve(picture.canvas, picture.plot, data.series_axis, data.series[static_cast<std::size_t>(head)],
                head_color(head, picture.frame.theme), (head == data.chosen && picture.frame.shown.cursor ? 2.5f : 1.2f) * picture.s);
   }
+  const auto last = static_cast<std::size_t>(places_across(picture.plot, data.tokens.count()).to - 1);  // in sight
   draw_ends(picture, [&](std::int64_t head) {
-    return height_of(picture.plot, data.series_axis, data.series[static_cast<std::size_t>(head)].back());
+    return height_of(picture.plot, data.series_axis, data.series[static_cast<std::size_t>(head)][last]);
   });
-  picture.canvas.hit(picture.plot, {{SpectrumSheets::series, Hit::here, 0}, 1, data.tokens.count()});
+  hit_plot(picture.canvas, picture.plot, {{SpectrumSheets::series, Hit::here, 0}, 1, data.tokens.count()});
 }
 
 class SpectrumView : public View {

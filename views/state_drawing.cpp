@@ -22,8 +22,9 @@ constexpr float kLeastSmall = 44, kSmallGap = 10;  // of the other slots
 
 /// Where things stand.
 struct Places {
-  Rect main, changes, bar, others, readout, history;  // main: the large heatmap; bar: its colour bar
-  bool compact = false;                               // little height: the matrix alone, without axes, changes and readout
+  Plot main, changes;                  // main: the large heatmap
+  Rect bar, others, readout, history;  // bar: its colour bar
+  bool compact = false;                // little height: the matrix alone, without axes, changes and readout
 };
 
 /// One drawing.
@@ -152,6 +153,10 @@ Picture::Picture(const StateData& data_, Canvas& canvas_, Rect area, const Frame
   for (const Places& other : {words_beside(body), has_others() ? words_below(body, true) : Places{}})
     if (!other.compact && other.main.w > 1.1f * best.main.w) best = other;
   static_cast<Places&>(*this) = best;
+  if (has_room()) {
+    main = zoomed(canvas, main, true, true, frame);
+    changes = zoomed(canvas, changes, false, true, frame);
+  }
   if (!has_room()) readout = {inner.x, title.bottom(), inner.w, inner.bottom() - title.bottom()};
 }
 
@@ -179,17 +184,20 @@ void draw_outline(const Picture& picture, Rect rect) {
 
 void draw_axes(const Picture& picture) {
   const StateData& data = picture.data;
-  const Rect& main = picture.main;
-  const float s = picture.s, h = main.h / static_cast<float>(data.rows), w = main.w / static_cast<float>(data.columns);
+  const Plot& main = picture.main;
+  const float s = picture.s, h = main.all.h / static_cast<float>(data.rows), w = main.all.w / static_cast<float>(data.columns);
   const auto fit = [](float length, float each) { return std::max<std::int64_t>(1, static_cast<std::int64_t>(length / each)); };
-  for (const std::int64_t r : axis_ticks(data.rows, fit(main.h, 22 * s))) {
-    const float y = main.y + std::max(h * (static_cast<float>(r) + 0.5f), 0.5f * kSmallType * s);  // below the axis name
+  for (const std::int64_t r : axis_ticks(places_down(main, data.rows), fit(main.h, 22 * s))) {
+    const float middle = main.all.y + h * (static_cast<float>(r) + 0.5f);
+    if (middle < main.y || middle > main.bottom()) continue;
+    const float y = std::max(middle, main.y + 0.5f * kSmallType * s);  // below the axis name
     picture.canvas.text({main.x - 6 * s, y}, std::to_string(r), picture.tick(Align::right));
   }
   const float room = picture.canvas.text_width(std::to_string(data.columns), picture.tick(Align::center)) + 12 * s;
-  for (const std::int64_t c : axis_ticks(data.columns, fit(main.w, room))) {
-    picture.canvas.text({main.x + w * (static_cast<float>(c) + 0.5f), main.bottom() + 9 * s}, std::to_string(c),
-                        picture.tick(Align::center));
+  for (const std::int64_t c : axis_ticks(places_across(main, data.columns), fit(main.w, room))) {
+    const float x = main.all.x + w * (static_cast<float>(c) + 0.5f);
+    if (x < main.x || x > main.right()) continue;
+    picture.canvas.text({x, main.bottom() + 9 * s}, std::to_string(c), picture.tick(Align::center));
   }
   fitted_text(picture.canvas, {picture.title.x, main.y - 8 * s}, data.row_name, picture.axis(Align::left),
               picture.changes.x - picture.title.x);
@@ -201,16 +209,18 @@ void draw_axes(const Picture& picture) {
 void draw_changes(const Picture& picture) {
   const StateData& data = picture.data;
   const std::vector<float>& change = data.matrix().row_change;
-  const Rect& area = picture.changes;
-  const float s = picture.s, most = std::ranges::max(change), h = area.h / static_cast<float>(data.rows);
+  const Plot& area = picture.changes;
+  const float s = picture.s, most = std::ranges::max(change), h = area.all.h / static_cast<float>(data.rows);
   picture.canvas.text({area.x, area.y - 8 * s}, data.mode == StateMode::state ? Views::tr("change") : Views::tr("norm"),
                       picture.axis(Align::left));
   picture.canvas.line({area.x, area.y}, {area.x, area.bottom()}, picture.frame.theme.line, s);
-  picture.canvas.hit(area, {{StateSheets::changes, static_cast<std::int64_t>(data.chosen), 0}, data.rows, 1, 1});
+  hit_plot(picture.canvas, area, {{StateSheets::changes, static_cast<std::int64_t>(data.chosen), 0}, data.rows, 1, 1});
   if (!(most > 0)) return;
-  for (std::int64_t r = 0; r < data.rows; ++r) {
+  const PlaceRange rows = places_down(area, data.rows);
+  for (std::int64_t r = rows.from; r < rows.to; ++r) {
+    const Within inside(picture.canvas, area);
     const float length = area.w * change[static_cast<std::size_t>(r)] / most;
-    const Rect bar{area.x, area.y + h * (static_cast<float>(r) + 0.2f), length, 0.6f * h};
+    const Rect bar{area.x, area.all.y + h * (static_cast<float>(r) + 0.2f), length, 0.6f * h};
     if (length > 0) picture.canvas.fill_rect(bar, picture.frame.theme.ink);
   }
   const std::string longest = number(most, 3);
@@ -222,17 +232,21 @@ void draw_changes(const Picture& picture) {
 void draw_main(const Picture& picture) {
   const StateData& data = picture.data;
   const SlotMatrix& slot = data.matrix();
-  picture.canvas.heatmap(picture.main, picture.cells(slot, slot.range));
-  picture.canvas.hit(picture.main, {{StateSheets::cells, slot.slot, 0, 0}, data.rows, data.columns, 1, 2});
+  {
+    const Within inside(picture.canvas, picture.main);
+    picture.canvas.heatmap(picture.main.all, picture.cells(slot, slot.range));
+  }
+  hit_plot(picture.canvas, picture.main, {{StateSheets::cells, slot.slot, 0, 0}, data.rows, data.columns, 1, 2});
   const Color edge = slot.written ? faded(picture.frame.theme.ink, data.progress) : picture.frame.theme.line;
   picture.canvas.stroke_rect(picture.main, edge, (slot.written ? 2 : 1) * picture.s);
   if (data.row == kAllRows)  // around the line that says whether it was written
     picture.canvas.stroke_rect(inset(picture.main, -3 * picture.s), picture.frame.theme.accent, 2 * picture.s);
   if (data.row < 0) return;
-  const float w = picture.main.w / static_cast<float>(data.columns), h = picture.main.h / static_cast<float>(data.rows);
-  const float y = picture.main.y + h * static_cast<float>(data.row);
-  draw_outline(picture, data.has_cell() ? Rect{picture.main.x + w * static_cast<float>(data.column), y, w, h}
-                                        : Rect{picture.main.x, y, picture.main.w, h});
+  const Rect& all = picture.main.all;
+  const float w = all.w / static_cast<float>(data.columns), h = all.h / static_cast<float>(data.rows);
+  const float y = all.y + h * static_cast<float>(data.row);
+  const Within inside(picture.canvas, picture.main);
+  draw_outline(picture, data.has_cell() ? Rect{all.x + w * static_cast<float>(data.column), y, w, h} : Rect{all.x, y, all.w, h});
 }
 
 void draw_color_bar(const Picture& picture) {

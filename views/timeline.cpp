@@ -114,10 +114,11 @@ bool needs_two_lines(const Lane& lane, const Canvas& canvas, float width, const 
 }
 
 /// A dashed line where the sequences that the model was trained on ended.
-void draw_trained_length(const TimelineData& data, Canvas& canvas, Rect plot, const Frame& frame, bool named) {
+void draw_trained_length(const TimelineData& data, Canvas& canvas, const Plot& plot, const Frame& frame, bool named) {
   if (!frame.shown.marks || data.trained_length <= data.from || data.trained_length >= data.to) return;
   const float s = frame.scale, dash = 5 * s;
-  const float x = plot.x + plot.w * static_cast<float>(data.trained_length - data.from) / static_cast<float>(data.to - data.from);
+  const float x = plot.all.x + plot.all.w * static_cast<float>(data.trained_length - data.from) / static_cast<float>(data.to - data.from);
+  if (x < plot.x || x > plot.right()) return;
   for (float y = plot.y; y < plot.bottom(); y += 2 * dash)
     canvas.line({x, y}, {x, std::min(y + dash, plot.bottom())}, frame.theme.accent, 1.5f * s);
   if (named)
@@ -125,7 +126,7 @@ void draw_trained_length(const TimelineData& data, Canvas& canvas, Rect plot, co
                 plot.right() - x - 4 * s);
 }
 
-void draw_lane(const TimelineData& data, std::size_t index, Canvas& canvas, Rect plot, const Frame& frame) {
+void draw_lane(const TimelineData& data, std::size_t index, Canvas& canvas, const Plot& plot, const Frame& frame) {
   const Lane& lane = data.lanes[index];
   if (lane.missing) {
     fitted_text(canvas, {plot.x, plot.y + plot.h / 2}, lane.missing.sentence(), label(frame, kSmallType, frame.theme.faint), plot.w);
@@ -137,7 +138,7 @@ void draw_lane(const TimelineData& data, std::size_t index, Canvas& canvas, Rect
     draw_curve(canvas, plot, axis, curve.values, curve_color(curve, frame.theme), 1.5f * frame.scale);
   draw_trained_length(data, canvas, plot, frame, index == 0);
   draw_cursor_line(canvas, plot, data.tokens, frame);
-  canvas.hit(plot, {{static_cast<std::int64_t>(index), Hit::all, 0}, 1, data.tokens.count()});
+  hit_plot(canvas, plot, {{static_cast<std::int64_t>(index), Hit::all, 0}, 1, data.tokens.count()});
 }
 
 class TimelineView : public View {
@@ -229,14 +230,14 @@ void draw(const TimelineData& data, Canvas& canvas, Rect area, const Frame& fram
   const float each = (bottom - inner.y) / static_cast<float>(shown);
   if (shown < data.lanes.size() || !named || inner.right() - left < 40 * s) canvas.left_out();
   if (inner.right() - left < 40 * s) return;
-  Rect plot;
+  Plot plot;
   for (std::size_t i = 0; i < shown; ++i) {
     const float y = inner.y + each * static_cast<float>(i);
     const bool more = i + 1 == shown && shown < data.lanes.size();
     Lane titled{.name = data.lanes[i].name, .title = data.lanes[i].title, .curves = data.lanes[i].curves};
     if (more) titled.title = Views::tr("{}; {} more lanes where there is more room", titled.title, data.lanes.size() - shown);
     draw_lane_title(titled, canvas, {inner.x, y, inner.w, 18 * s}, below, frame);
-    plot = {left, y + title, inner.right() - left, each - title - 6 * s};
+    plot = zoomed(canvas, {left, y + title, inner.right() - left, each - title - 6 * s}, true, false, frame);
     draw_lane(data, i, canvas, plot, frame);
   }
   if (named) draw_token_axis(canvas, plot, data.tokens, frame);

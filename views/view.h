@@ -58,6 +58,7 @@ struct Frame {
   Theme theme;
   float scale = 1;  // of type and spacing: 1 … 3
   Shown shown = {};
+  Rect in_sight{0, 0, 1, 1};  // which part of their data plots show, of its whole width and height
 };
 
 /// A number that the reader may turn above a view, such as λ of the head gates.

@@ -85,8 +85,8 @@ void fill_spread(WritesData& data, const WriteSpreads& spreads, const Snapshot& 
 }
 
 /// Whole names where all have room, else the short ones, those that do not touch.
-void draw_slot_names(const WritesData& data, Canvas& canvas, Rect plot, const Frame& frame) {
-  const float s = frame.scale, w = plot.w / static_cast<float>(data.slots);
+void draw_slot_names(const WritesData& data, Canvas& canvas, const Plot& plot, const Frame& frame) {
+  const float s = frame.scale, w = plot.all.w / static_cast<float>(data.slots);
   const auto style_of = [&](std::int64_t slot) {
     const bool chosen = slot == data.slot && frame.shown.cursor;
     return label(frame, kSmallType, chosen ? frame.theme.accent : frame.theme.ink, Align::center, chosen);
@@ -97,10 +97,12 @@ void draw_slot_names(const WritesData& data, Canvas& canvas, Rect plot, const Fr
   const std::vector<std::string>& names = whole ? data.slot_names : data.short_names;
   float free = plot.x - 30 * s;
   std::int64_t skipped = 0;
-  for (std::int64_t slot = 0; slot < data.slots; ++slot) {
+  const PlaceRange shown = places_across(plot, data.slots);
+  for (std::int64_t slot = shown.from; slot < shown.to; ++slot) {
     const std::string& name = names[static_cast<std::size_t>(slot)];
-    const float x = plot.x + w * (static_cast<float>(slot) + 0.5f), half = canvas.text_width(name, style_of(slot)) / 2;
+    const float x = plot.all.x + w * (static_cast<float>(slot) + 0.5f), half = canvas.text_width(name, style_of(slot)) / 2;
     const float left = slot == 0 ? std::min(x - half, x + w / 2 - 2 * half) : x - half;  // the first has room at its left
+    if (plot.shows_part() && (x < plot.x || x > plot.right())) continue;
     skipped += left < free ? 1 : 0;
     if (left < free) continue;
     canvas.text({left + half, plot.bottom() + 12 * s}, name, style_of(slot));
@@ -111,15 +113,18 @@ void draw_slot_names(const WritesData& data, Canvas& canvas, Rect plot, const Fr
 
 void draw_ages(const WritesData& data, Canvas& canvas, Rect body, const Frame& frame) {
   const float s = frame.scale, left = 40 * s, right = 70 * s, below = 22 * s;
-  const Rect plot{body.x + left, body.y, body.w - left - right, body.h - below};
-  if (plot.w < 60 * s || plot.h < 30 * s) return canvas.left_out();
+  const Rect place{body.x + left, body.y, body.w - left - right, body.h - below};
+  if (place.w < 60 * s || place.h < 30 * s) return canvas.left_out();
+  const Plot plot = zoomed(canvas, place, true, true, frame);
   const ColorScale scale = data.coloring->scale();
   draw_matrix(canvas, plot, Pyramid(data.ages, data.rows, data.slots), scale, {WritesSheets::ages, 0, 0});
   canvas.stroke_rect(plot, frame.theme.line, s);
   const TextStyle number_style = value(frame, kSmallType, frame.theme.faint, Align::right);
-  const float each = plot.h / static_cast<float>(data.rows);
-  for (const std::int64_t r : axis_ticks(data.rows, std::max<std::int64_t>(1, static_cast<std::int64_t>(plot.h / (22 * s))))) {
-    const float y = plot.y + each * (static_cast<float>(r) + 0.5f), half = number_style.size / 2;
+  const float each = plot.all.h / static_cast<float>(data.rows);
+  const auto most = std::max<std::int64_t>(1, static_cast<std::int64_t>(plot.h / (22 * s)));
+  for (const std::int64_t r : axis_ticks(places_down(plot, data.rows), most)) {
+    const float y = plot.all.y + each * (static_cast<float>(r) + 0.5f), half = number_style.size / 2;
+    if (y < plot.y || y > plot.bottom()) continue;
     const float shown_y = frame.shown.cursor ? std::clamp(y, plot.y + half, plot.bottom() - half) : y;
     canvas.text({plot.x - 6 * s, shown_y}, std::to_string(r), number_style);
   }
@@ -128,11 +133,12 @@ void draw_ages(const WritesData& data, Canvas& canvas, Rect body, const Frame& f
 }
 
 /// One of each token, none where it does not come: those that come may stand far apart.
-void draw_bars(Canvas& canvas, Rect plot, const ValueAxis& axis, std::span<const float> values, Color color) {
-  const float each = plot.w / static_cast<float>(values.size()), width = std::max(1.0f, 0.8f * each);
+void draw_bars(Canvas& canvas, const Plot& plot, const ValueAxis& axis, std::span<const float> values, Color color) {
+  const Within inside(canvas, plot);
+  const float each = plot.all.w / static_cast<float>(values.size()), width = std::max(1.0f, 0.8f * each);
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (std::isnan(values[i])) continue;
-    const float x = plot.x + each * (static_cast<float>(i) + 0.5f), top = height_of(plot, axis, values[i]);
+    const float x = plot.all.x + each * (static_cast<float>(i) + 0.5f), top = height_of(plot, axis, values[i]);
     canvas.fill_rect({x - width / 2, top, width, plot.bottom() - top}, color);
   }
 }
@@ -140,10 +146,11 @@ void draw_bars(Canvas& canvas, Rect plot, const ValueAxis& axis, std::span<const
 void draw_spread(const WritesData& data, Canvas& canvas, Rect body, const Frame& frame) {
   const float s = frame.scale, name = 30 * s, axis_height = token_axis_height(frame);
   const bool tokens = body.h - name > axis_height + 30 * s;
-  const Rect plot{body.x + value_axis_width(frame), body.y + name, body.w - value_axis_width(frame),
-                  body.h - name - (tokens ? axis_height : 0)};
+  const Rect place{body.x + value_axis_width(frame), body.y + name, body.w - value_axis_width(frame),
+                   body.h - name - (tokens ? axis_height : 0)};
   if (!tokens) canvas.left_out();
-  if (plot.w < 60 * s || plot.h < 20 * s) return canvas.left_out();
+  if (place.w < 60 * s || place.h < 20 * s) return canvas.left_out();
+  const Plot plot = zoomed(canvas, place, true, false, frame);
   const ValueAxis axis{0, static_cast<double>(data.rows)};
   draw_value_axis(canvas, plot, axis, Views::tr("rows that a token writes to"), frame);
   const Color pale = frame.theme.faint, strong = frame.theme.accent;
@@ -152,7 +159,7 @@ void draw_spread(const WritesData& data, Canvas& canvas, Rect body, const Frame&
   draw_legend(canvas, {plot.x, plot.y - 30 * s, plot.w, kSmallType * s}, legend, frame);
   draw_bars(canvas, plot, axis, data.counted, faded(pale, 0.5f));
   draw_bars(canvas, plot, axis, data.effective, strong);
-  canvas.hit(plot, {{WritesSheets::tokens, 0}, 1, data.tokens.count(), 0, 0});
+  hit_plot(canvas, plot, {{WritesSheets::tokens, 0}, 1, data.tokens.count(), 0, 0});
   if (tokens)
     draw_token_axis(canvas, plot, data.tokens, frame);
   else

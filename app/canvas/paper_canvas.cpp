@@ -292,4 +292,8 @@ void PaperCanvas::hit(Rect rect, const HitGrid& region) {
   if (hits_ != nullptr) hits_->add(rect, clips_.back(), region);
 }
 
+void PaperCanvas::zooms(Rect plot, bool across, bool down) {
+  if (hits_ != nullptr) hits_->add_plot(plot, across, down);
+}
+
 }  // namespace statescope

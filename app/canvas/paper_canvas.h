@@ -45,6 +45,7 @@ class PaperCanvas : public Canvas {
   void push_clip(Rect rect) override;
   void pop_clip() override;
   void hit(Rect rect, const HitGrid& region) override;
+  void zooms(Rect plot, bool across, bool down) override;
 
  private:
   QPainter& painter_;

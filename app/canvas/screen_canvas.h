@@ -41,6 +41,7 @@ class ScreenCanvas final : public Canvas {
   void push_clip(Rect rect) override;
   void pop_clip() override;
   void hit(Rect rect, const HitGrid& region) override;
+  void zooms(Rect plot, bool across, bool down) override { hits_.add_plot(plot, across, down); }
 
  private:
   struct Context {

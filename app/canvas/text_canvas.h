@@ -31,6 +31,7 @@ class TextCanvas : public Canvas {
   void push_clip(Rect rect) override;
   void pop_clip() override;
   void hit(Rect rect, const HitGrid& region) override;
+  void zooms(Rect plot, bool across, bool down) override { hits_.add_plot(plot, across, down); }
 
   /// One line per primitive, in the order of drawing.
   const std::vector<std::string>& lines() const { return lines_; }

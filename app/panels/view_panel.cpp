@@ -102,7 +102,12 @@ ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool
     layout->addWidget(head_);
   }
   surface_ = make_surface(
-      opengl, [this](Canvas& canvas) { paint(canvas); }, this);
+      opengl,
+      [this](Canvas& canvas) {
+        paint(canvas);
+        QTimer::singleShot(0, this, &ViewPanel::look_again);
+      },
+      this);
   QWidget* widget = surface_->widget();
   widget->setFocusPolicy(Qt::StrongFocus);
   widget->setMouseTracking(true);
@@ -373,7 +378,8 @@ void ViewPanel::show_range() {
 
 void ViewPanel::describe() {
   QWidget* widget = surface_->widget();
-  const QString sentence = QString::fromStdString(view_->describe());
+  const QString part = in_sight(), all = QString::fromStdString(view_->describe());
+  const QString sentence = part.isEmpty() ? all : tr("%1 In sight: %2.").arg(all, part);
   if (widget->accessibleDescription() != sentence) widget->setAccessibleDescription(sentence);
 }
 
@@ -388,7 +394,10 @@ void ViewPanel::show_pending() {
 void ViewPanel::paint(Canvas& canvas) const {
   const Size size = canvas.size();
   const Rect area{-static_cast<float>(offset_.x()), -static_cast<float>(offset_.y()), size.w * zoom_, size.h * zoom_};
-  view_->draw(canvas, area, frame_);
+  Frame frame = frame_;
+  frame.in_sight = {static_cast<float>(part_.x()), static_cast<float>(part_.y()), static_cast<float>(part_.width()),
+                    static_cast<float>(part_.height())};
+  view_->draw(canvas, area, frame);
   const bool says_so = pending_ && !pending_->text().isEmpty();
   if (!says_so) return;
   Color veil = frame_.theme.panel;

@@ -8,6 +8,7 @@
 #include <QSlider>
 #include <QTimer>
 #include <QToolButton>
+#include <array>
 #include <map>
 #include <memory>
 
@@ -84,12 +85,14 @@ class ViewPanel : public QFrame {
   const RangeBar* range_bar() const { return range_bar_; }
   void set_frame(const Frame& frame);
   void set_title_shown(bool shown);
-  /// Gives the drawing more room than the panel has, and back.
+  /// Enlarges the data in the drawing's plots, so that axes, title and colour bar stay; where it has none, all of the drawing. And back.
   void zoom(float factor);
-  /// Where it has more: looks at what lies further right or down, in parts of the panel's size.
+  /// Where it is enlarged: looks at what lies further right or down, in parts of what is in sight.
   void pan(QPointF parts);
   void fit();
-  float zoom() const { return zoom_; }
+  float zoom() const;
+  /// Which part of its data is in sight: "token 3 “␣anna” to token 9 “.”"; empty: all of them.
+  QString in_sight() const;
   /// What is drawn is not that of the cursor, or something of it is still being worked out and left out.
   bool is_pending() const;
   QWidget& surface() { return *surface_->widget(); }
@@ -140,8 +143,16 @@ class ViewPanel : public QFrame {
   void choose_hit(const Hit& hit);
   void hover(QPointF at, QPoint global);
   void hide_stale_tip();
+  const HitRegions::ZoomPlot* main_plot() const;
+  bool shows_part() const;
   void zoom_at(float factor, QPointF at);
+  void zoom_data(float factor, const HitRegions::ZoomPlot& plot, QPointF share);
   void move_drawing(QPointF by);
+  void drag(QPointF to, Qt::MouseButtons buttons);
+  void turn_wheel(const QWheelEvent& wheel);
+  void look_again();
+  void tell_in_sight();
+  void keep_cursor_in_sight();
   void open_menu(QPointF at, QPoint global);
   void keep_inside();
 
@@ -165,8 +176,11 @@ class ViewPanel : public QFrame {
   std::vector<Question> ahead_;  // that are asked there
   Inquiry own_, of_peer_;
   bool titled_;
-  float zoom_ = 1;
-  QPointF offset_;  // of the drawing's corner, left and above the panel's
+  float zoom_ = 1;           // of a drawing without plots
+  QPointF offset_;           // of its corner, left and above the panel's
+  QRectF part_{0, 0, 1, 1};  // of the data of plots, what is in sight
+  bool part_is_new_ = false;
+  std::array<std::int64_t, 2> followed_{-1, -1};  // the cursor's places across and down when it was last drawn
   QPointF drag_;
   bool menu_is_due_ = false;   // the right button is down and has not moved the drawing
   std::optional<Cursor> tip_;  // where the reader stood when the tooltip came up

@@ -1,4 +1,4 @@
-// What the pointer does in a view's panel: choose, hover, zoom and pan; and the keys that stand in for it.
+// What the pointer does in a view's panel, choose, hover and drag; and the keys that stand in for it.
 #include <QApplication>
 #include <QMouseEvent>
 #include <QStyle>
@@ -11,42 +11,9 @@
 namespace statescope {
 namespace {
 
-constexpr float most_zoom = 16;
-
 Point to_point(QPointF at) { return {static_cast<float>(at.x()), static_cast<float>(at.y())}; }
 
 }  // namespace
-
-void ViewPanel::zoom(float factor) { zoom_at(factor, QRectF(surface_->widget()->rect()).center()); }
-
-void ViewPanel::fit() {
-  zoom_ = 1;
-  offset_ = {};
-  surface_->widget()->update();
-}
-
-void ViewPanel::zoom_at(float factor, QPointF at) {
-  const float zoomed = std::clamp(zoom_ * factor, 1.0f, most_zoom);
-  offset_ = (offset_ + at) * (zoomed / zoom_) - at;
-  zoom_ = zoomed;
-  keep_inside();
-}
-
-void ViewPanel::pan(QPointF parts) {
-  const QSizeF size = surface_->widget()->size();
-  move_drawing({-parts.x() * size.width(), -parts.y() * size.height()});
-}
-
-void ViewPanel::move_drawing(QPointF by) {
-  offset_ -= by;
-  keep_inside();
-}
-
-void ViewPanel::keep_inside() {
-  const QSizeF room = QSizeF(surface_->widget()->size()) * (zoom_ - 1);
-  offset_ = {std::clamp(offset_.x(), 0.0, room.width()), std::clamp(offset_.y(), 0.0, room.height())};
-  surface_->widget()->update();
-}
 
 void ViewPanel::choose(QPointF at, bool dragging) {
   const auto hit = surface_->hits().at(to_point(at));
@@ -152,10 +119,8 @@ bool ViewPanel::eventFilter(QObject* watched, QEvent* event) {
       auto* mouse = static_cast<QMouseEvent*>(event);
       if (menu_is_due_ && (mouse->position() - drag_).manhattanLength() < QApplication::startDragDistance()) break;
       menu_is_due_ = false;
-      if (mouse->buttons() & (Qt::MiddleButton | Qt::RightButton))
-        move_drawing(mouse->position() - std::exchange(drag_, mouse->position()));
-      else if (mouse->buttons() & Qt::LeftButton)
-        choose(mouse->position(), true);
+      if (mouse->buttons() & (Qt::MiddleButton | Qt::RightButton | Qt::LeftButton))
+        drag(mouse->position(), mouse->buttons());
       else
         hover(mouse->position(), mouse->globalPosition().toPoint());
       break;
@@ -166,17 +131,19 @@ bool ViewPanel::eventFilter(QObject* watched, QEvent* event) {
       choose_marked();
       return true;
     }
-    case QEvent::Wheel: {
-      auto* wheel = static_cast<QWheelEvent*>(event);
-      const bool zooms = wheel->modifiers() & Qt::ControlModifier;
-      if (zooms)
-        zoom_at(wheel->angleDelta().y() > 0 ? 1.25f : 0.8f, wheel->position());
-      else if (zoom_ > 1)
-        move_drawing(QPointF(wheel->angleDelta()) / 2);
-      else
-        Q_EMIT spoke(tr("Ctrl and the wheel enlarge the drawing; the wheel alone then moves it, and 0 shows all of it."));
+    case QEvent::MouseButtonDblClick:
+      if (static_cast<QMouseEvent*>(event)->button() != Qt::LeftButton || zoom() <= 1) break;
+      fit();
+      return true;
+    case QEvent::NativeGesture: {
+      const auto* gesture = static_cast<QNativeGestureEvent*>(event);
+      if (gesture->gestureType() != Qt::ZoomNativeGesture) break;
+      zoom_at(static_cast<float>(1 + gesture->value()), gesture->position());
       return true;
     }
+    case QEvent::Wheel:
+      turn_wheel(*static_cast<QWheelEvent*>(event));
+      return true;
     default:
       break;
   }

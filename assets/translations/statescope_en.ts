@@ -3889,6 +3889,10 @@
         <source>{:.2f}× fair</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>{} to {}</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::BreakpointPage</name>
@@ -6002,7 +6006,19 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Ctrl and the wheel enlarge the drawing; the wheel alone then moves it, and 0 shows all of it.</source>
+        <source>%1 In sight: %2.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Ctrl and the wheel enlarge what is under the pointer; the wheel alone then moves it, and 0 shows all of it.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>All of it is in sight.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>In sight: %1. 0 shows all of it.</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "app/canvas/text_canvas.h"
+#include "tests/catch.h"
 #include "tests/views/sample_answers.h"
 #include "tests/views/samples.h"
 #include "views/view.h"
@@ -75,6 +77,32 @@ inline std::vector<BuiltView> built_views(const CatalogueCase& c) {
     }
   }
   return all;
+}
+
+inline bool rects_overlap(Rect a, Rect b) {
+  constexpr float slack = 0.5f;
+  return a.x + slack < b.right() && b.x + slack < a.right() && a.y + slack < b.bottom() && b.y + slack < a.bottom();
+}
+
+inline bool lies_within(Rect inner, Rect outer) {
+  constexpr float slack = 0.5f;
+  return inner.x >= outer.x - slack && inner.y >= outer.y - slack && inner.right() <= outer.right() + slack &&
+         inner.bottom() <= outer.bottom() + slack;
+}
+
+/// No text leaves its place or covers another.
+inline void check_texts(const TextCanvas& canvas, Rect area) {
+  const auto& texts = canvas.texts();
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    INFO("'" << texts[i].text << "' at " << texts[i].rect.x << "," << texts[i].rect.y << " " << texts[i].rect.w << "x" << texts[i].rect.h);
+    REQUIRE(lies_within(texts[i].rect, texts[i].clip));
+    REQUIRE(lies_within(texts[i].rect, area));
+    for (std::size_t j = 0; j < i; ++j) {
+      INFO("'" << texts[j].text << "' at " << texts[j].rect.x << "," << texts[j].rect.y << " " << texts[j].rect.w << "x"
+               << texts[j].rect.h);
+      REQUIRE_FALSE(rects_overlap(texts[i].rect, texts[j].rect));
+    }
+  }
 }
 
 }  // namespace statescope

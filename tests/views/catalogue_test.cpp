@@ -13,31 +13,6 @@
 namespace statescope::catalogue_test {
 namespace {
 
-bool overlap(Rect a, Rect b) {
-  constexpr float slack = 0.5f;
-  return a.x + slack < b.right() && b.x + slack < a.right() && a.y + slack < b.bottom() && b.y + slack < a.bottom();
-}
-
-bool within(Rect inner, Rect outer) {
-  constexpr float slack = 0.5f;
-  return inner.x >= outer.x - slack && inner.y >= outer.y - slack && inner.right() <= outer.right() + slack &&
-         inner.bottom() <= outer.bottom() + slack;
-}
-
-void check_texts(const TextCanvas& canvas, Rect area) {
-  const auto& texts = canvas.texts();
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    INFO("'" << texts[i].text << "' at " << texts[i].rect.x << "," << texts[i].rect.y << " " << texts[i].rect.w << "x" << texts[i].rect.h);
-    REQUIRE(within(texts[i].rect, texts[i].clip));
-    REQUIRE(within(texts[i].rect, area));
-    for (std::size_t j = 0; j < i; ++j) {
-      INFO("'" << texts[j].text << "' at " << texts[j].rect.x << "," << texts[j].rect.y << " " << texts[j].rect.w << "x"
-               << texts[j].rect.h);
-      REQUIRE_FALSE(overlap(texts[i].rect, texts[j].rect));
-    }
-  }
-}
-
 std::int64_t room(const Array& array) {
   std::int64_t values = 1;
   for (const ArrayAxis& axis : array.axes) values *= axis.count;
