@@ -81,11 +81,13 @@ std::span<const ViewRow> view_catalogue() {
            "N polynomials share what is weighed with e^{−s}. The channel is the chosen column of the state."),
        make_remembered, ShownPlace::state},
       {"delta_rule", QT_TRANSLATE_NOOP("Views", "Delta rule"), QT_TRANSLATE_NOOP("Views", "What does the token correct?"),
-       QT_TRANSLATE_NOOP("Views",
-                         "A token is compared with what the memory already says, and only the difference is written. The key first reads "
-                         "what is there, π = k S̄ with S̄ = α S; the update takes β kᵀπ away and puts β kᵀv in, so that "
-                         "the key reads π + β ‖k‖² (v − π) afterwards (DeltaNet; Gated DeltaNet eq. 10). Along k the state is multiplied "
-                         "by α (1 − β ‖k‖²): negative where β ‖k‖² > 1."),
+       QT_TRANSLATE_NOOP(
+           "Views",
+           "A token is compared with what the memory already says, and only the difference is written. The key first reads "
+           "what is there, π = k S̄ with S̄ = α S; the update takes β kᵀπ away and puts β kᵀv in, so that "
+           "the key reads π + β ‖k‖² (v − π) afterwards (DeltaNet; Gated DeltaNet eq. 10). Along k the state is multiplied "
+           "by α (1 − β ‖k‖²): negative where β ‖k‖² > 1. RWKV-7 erases along another key than it writes with: κ̂ reads π of the state "
+           "before its decay, and (κ̂⊙a)ᵀπ is taken away."),
        make_delta_rule, ShownPlace::state},
       {"head_gates", QT_TRANSLATE_NOOP("Views", "Head-gate contest"), QT_TRANSLATE_NOOP("Views", "Which head writes, and which one reads?"),
        QT_TRANSLATE_NOOP(

@@ -17,11 +17,11 @@ namespace {
 /// One quantity along the run, with the colour it has everywhere in this view.
 struct Line {
   std::vector<float> DeltaRule::*values;
-  std::string_view sign;
+  std::string_view sign, sign_of_two_keys;
   const char* name;       // in English
   std::int64_t identity;  // of identity_color
 
-  std::string signed_name() const { return fmt::format("{} {}", Views::tr(name), sign); }
+  std::string signed_name(bool two_keys) const { return fmt::format("{} {}", Views::tr(name), two_keys ? sign_of_two_keys : sign); }
 };
 /// One picture along the run.
 struct Lane {
@@ -35,22 +35,22 @@ const std::array<Lane, 4>& lanes() {
   static const std::array<Lane, 4> all = {
       {{DeltaMode::prediction,
         DeltaRuleSheets::prediction,
-        {{&DeltaRule::prediction, "‖π‖", QT_TRANSLATE_NOOP("Views", "predicted"), 1},
-         {&DeltaRule::value, "‖v‖", QT_TRANSLATE_NOOP("Views", "wanted"), 3},
-         {&DeltaRule::error, "‖v − π‖", QT_TRANSLATE_NOOP("Views", "error"), 2}}},
+        {{&DeltaRule::prediction, "‖π‖", "‖π‖", QT_TRANSLATE_NOOP("Views", "predicted"), 1},
+         {&DeltaRule::value, "‖v‖", "‖v‖", QT_TRANSLATE_NOOP("Views", "wanted"), 3},
+         {&DeltaRule::error, "‖v − π‖", "‖v − π‖", QT_TRANSLATE_NOOP("Views", "error"), 2}}},
        {DeltaMode::change,
         DeltaRuleSheets::change,
-        {{&DeltaRule::erase, "β‖k‖‖π‖", QT_TRANSLATE_NOOP("Views", "erased"), 1},
-         {&DeltaRule::write, "β‖k‖‖v‖", QT_TRANSLATE_NOOP("Views", "written"), 3},
-         {&DeltaRule::update, "β‖k‖‖v − π‖", QT_TRANSLATE_NOOP("Views", "net change"), 2}}},
+        {{&DeltaRule::erase, "β‖k‖‖π‖", "‖κ̂⊙a‖‖π‖", QT_TRANSLATE_NOOP("Views", "erased"), 1},
+         {&DeltaRule::write, "β‖k‖‖v‖", "‖k‖‖v‖", QT_TRANSLATE_NOOP("Views", "written"), 3},
+         {&DeltaRule::update, "β‖k‖‖v − π‖", "‖kᵀv − (κ̂⊙a)ᵀπ‖", QT_TRANSLATE_NOOP("Views", "net change"), 2}}},
        {DeltaMode::gates,
         DeltaRuleSheets::gates,
-        {{&DeltaRule::along_key, "α(1 − β‖k‖²)", QT_TRANSLATE_NOOP("Views", "along the key"), 2},
-         {&DeltaRule::beta, "β", QT_TRANSLATE_NOOP("Views", "strength"), 3},
-         {&DeltaRule::alpha, "α", QT_TRANSLATE_NOOP("Views", "decay"), 1}}},
+        {{&DeltaRule::along_key, "α(1 − β‖k‖²)", "Σκ̂²(w − a)", QT_TRANSLATE_NOOP("Views", "along the key"), 2},
+         {&DeltaRule::beta, "β", "Σκ̂²a", QT_TRANSLATE_NOOP("Views", "strength"), 3},
+         {&DeltaRule::alpha, "α", "Σκ̂²w", QT_TRANSLATE_NOOP("Views", "decay"), 1}}},
        {DeltaMode::angle,
         DeltaRuleSheets::angle,
-        {{&DeltaRule::cosine, "cos(π, v)", QT_TRANSLATE_NOOP("Views", "cosine of prediction and value"), 1}}}}};
+        {{&DeltaRule::cosine, "cos(π, v)", "cos(π, v)", QT_TRANSLATE_NOOP("Views", "cosine of prediction and value"), 1}}}}};
   return all;
 }
 
@@ -62,7 +62,8 @@ DeltaRuleQuestion question_of(const Snapshot& snapshot, const Cursor& cursor) {
           std::clamp<std::int64_t>(cursor.head, 0, layer.heads - 1)};
 }
 
-bool follows_delta_rule(const LayerInfo& layer) { return layer.memory == "gated delta rule"; }
+/// RWKV-7's, too, takes away before it writes: what one key reads, along another.
+bool follows_delta_rule(const LayerInfo& layer) { return layer.memory == "gated delta rule" || layer.mixer == "rwkv7"; }
 
 Message other_rule(const Snapshot& snapshot) {
   const std::vector<LayerInfo>& layers = snapshot.run->model.layers;
@@ -73,8 +74,8 @@ Message other_rule(const Snapshot& snapshot) {
   const LayerInfo& layer = *layer_of(snapshot);
   return {Views::tr("Layer {} ({}) does not write by the delta rule", snapshot.layer, layer.mixer),
           others.empty()
-              ? Views::tr("Models with the delta rule, such as DeltaNet, Gated DeltaNet, KDA, Comba, SSE-GDN, SLA-GDN and MoM, first take "
-                          "away what the key already reads.")
+              ? Views::tr("Models with the delta rule, such as DeltaNet, Gated DeltaNet, KDA, Comba, RWKV-7, SSE-GDN, SLA-GDN and MoM, "
+                          "first take away what the key already reads.")
           : others.size() == 1 ? Views::tr("In this model, {} erases before it writes.", layer_list(others, ""))
                                : Views::tr("In this model, {} erase before they write.", layer_list(others, ""))};
 }
@@ -102,10 +103,15 @@ ValueAxis axis_of(const DeltaRule& rule, const Lane& lane) {
 std::string summary(const DeltaRuleData& data) {
   if (data.visit < 0) return sentence_at(Views::tr("no token has come here yet"), data.place);
   const std::string statement =
-      Views::tr("{:.0f} % of the error corrected: predicted {}, wanted {}, cosine {}", 100 * at(data, &DeltaRule::mended, data.visit),
-                number(at(data, &DeltaRule::prediction, data.visit), 3), number(at(data, &DeltaRule::value, data.visit), 3),
-                number(at(data, &DeltaRule::cosine, data.visit), 2));
-  const std::string token = token_words(data, data.visit);
+      data.rule.two_keys
+          ? Views::tr("{:.0f} % of what the erase key reads taken away: read {}, written {}, cosine {}",
+                      100 * at(data, &DeltaRule::beta, data.visit), number(at(data, &DeltaRule::prediction, data.visit), 3),
+                      number(at(data, &DeltaRule::value, data.visit), 3), number(at(data, &DeltaRule::cosine, data.visit), 2))
+          : Views::tr("{:.0f} % of the error corrected: predicted {}, wanted {}, cosine {}", 100 * at(data, &DeltaRule::mended, data.visit),
+                      number(at(data, &DeltaRule::prediction, data.visit), 3), number(at(data, &DeltaRule::value, data.visit), 3),
+                      number(at(data, &DeltaRule::cosine, data.visit), 2));
+  std::string token = token_words(data, data.visit);
+  if (const std::string step = data.step_words(data.visit); !step.empty()) token += ", " + step;
   return sentence_at(statement, fmt::format("{}, {}", data.here() ? token : Views::tr("last visited by {}", token), data.place));
 }
 
@@ -187,7 +193,8 @@ void draw_lane(const Picture& picture, const Picture::Place& place) {
     draw_curve(picture.canvas, place.plot, axis, data.rule.*lane.lines[i].values, picture.color(lane.lines[i]), widths[i] * s);
   const bool wide = place.plot.w > 420 * s;
   std::vector<LegendEntry> legend;
-  for (const Line& line : lane.lines) legend.push_back({picture.color(line), wide ? line.signed_name() : Views::tr(line.name)});
+  for (const Line& line : lane.lines)
+    legend.push_back({picture.color(line), wide ? line.signed_name(data.rule.two_keys) : Views::tr(line.name)});
   if (lane.mode == DeltaMode::gates && data.negative > 0)
     legend.push_back({faded(identity_color(2, picture.frame.theme), 0.45f), Views::tr("negative: {}", data.negative)});
   draw_legend(picture.canvas, {place.plot.x, place.plot.y - 16 * s, place.plot.w, 16 * s}, legend, picture.frame);
@@ -263,7 +270,9 @@ std::vector<StepRow> step_rows(const Picture& picture) {
           row(Views::tr("1. erased"), &DeltaRule::erase, predicted, change),
           row(Views::tr("2. written"), &DeltaRule::write, wanted, change),
           row(Views::tr("net change"), &DeltaRule::update, difference, change),
-          {Views::tr("of the error corrected"), Views::tr("corrected"), fmt::format("{:.1f} %", 100 * of(&DeltaRule::mended)), theme.ink},
+          {data.rule.two_keys ? Views::tr("of π taken away") : Views::tr("of the error corrected"),
+           data.rule.two_keys ? Views::tr("taken away") : Views::tr("corrected"), fmt::format("{:.1f} %", 100 * of(&DeltaRule::mended)),
+           theme.ink},
           {along_key < 0 ? Views::tr("along k, negative") : Views::tr("old state along k"), Views::tr("along k"), number(along_key, 4),
            along_key < 0 ? difference : theme.ink}};
 }
@@ -343,9 +352,16 @@ DeltaPicture delta_picture(const DeltaRule& rule, std::int64_t visit) {
   const auto i = static_cast<std::size_t>(visit);
   const float cosine = std::clamp(rule.cosine[i], -1.0f, 1.0f), sine = std::sqrt(1 - cosine * cosine);
   DeltaPicture picture{{rule.value[i], 0}, {rule.prediction[i] * cosine, rule.prediction[i] * sine}, {}};
-  const float m = rule.mended[i];
-  picture.after = {picture.prediction.x + m * (picture.value.x - picture.prediction.x), (1 - m) * picture.prediction.y};
+  const float taken = rule.mended[i], put = rule.two_keys ? rule.put[i] : taken;
+  picture.after = {(1 - taken) * picture.prediction.x + put * picture.value.x, (1 - taken) * picture.prediction.y};
   return picture;
+}
+
+std::string DeltaRuleData::step_words(std::int64_t visit_) const {
+  if (rule.steps == 1) return {};
+  std::int64_t step = 1;
+  for (auto i = static_cast<std::size_t>(visit_); i > 0 && rule.token[i - 1] == rule.token[i]; --i) ++step;
+  return Views::tr("step {} of {}", step, rule.steps);
 }
 
 DeltaRuleData build_delta_rule(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, DeltaMode mode) {

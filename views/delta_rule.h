@@ -21,7 +21,9 @@ struct DeltaRuleData {
   DeltaRule rule;
   std::array<ValueAxis, 4> axes;  // of the lanes
   std::int64_t visit = -1;        // the last one not after `token`; −1: none
-  std::int64_t negative = 0;      // visits that turn the old state around along k
+  std::int64_t negative = 0;      // visits that turn the old state around along the key that reads it
+  /// "step 2 of 2" of a visit, where a token takes several; else empty.
+  std::string step_words(std::int64_t visit) const;
   bool here() const { return visit >= 0 && rule.token[static_cast<std::size_t>(visit)] == token; }
 };
 
@@ -31,7 +33,7 @@ void draw(const DeltaRuleData& data, Canvas& canvas, Rect area, const Frame& fra
 /// Prediction and value in their own plane, the value along x: lengths and angles are those of the vectors, which side π is on is not.
 struct DeltaPicture {
   Point value, prediction;  // from the origin
-  Point after;              // what the key reads after the update: π + β ‖k‖² (v − π)
+  Point after;  // what the key reads after the update, without decay: π + β ‖k‖² (v − π), of two keys (1 − p·e) π + (p·k) v
 };
 DeltaPicture delta_picture(const DeltaRule& rule, std::int64_t visit);
 

@@ -290,6 +290,8 @@ void draw_token_axis(Canvas& canvas, const Plot& plot, const TokenAxis& axis, co
 
   std::vector<Placed> taken;
   const auto place = [&](std::int64_t i, bool chosen) {
+    while (i + 1 < axis.count() && axis.tokens[static_cast<std::size_t>(i + 1)] == axis.tokens[static_cast<std::size_t>(i)])
+      ++i;  // of several places of a token the last
     const float middle = axis.x_of(plot, i);
     if (middle < plot.x || middle > plot.right()) return;
     const std::int64_t token = axis.tokens[static_cast<std::size_t>(i)];

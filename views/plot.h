@@ -74,7 +74,7 @@ struct TokenWindow {
 /// 512 tokens with `token` among them (all of a shorter run), moved on by 256 at a time, so that it seldom changes while stepping.
 TokenWindow window_around(std::int64_t token, std::int64_t tokens);
 
-/// What stands along the bottom: tokens of a run, ascending, each at its place; equally wide.
+/// What stands along the bottom: tokens of a run, ascending, each at its place, or one for each of its steps; equally wide.
 struct TokenAxis {
   std::shared_ptr<const RunInfo> run;
   std::vector<std::int32_t> tokens;  // [n]

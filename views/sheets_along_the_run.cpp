@@ -119,17 +119,29 @@ std::vector<Sheet> sheets(const DeltaRuleData& data) {
   const DeltaRule& rule = data.rule;
   Axis visits = axis_of_tokens(data.tokens);
   visits.here = data.visit;
+  if (rule.steps > 1)
+    visits.label = [&data](std::int64_t i) {
+      return fmt::format("{}, {}", visible_token(*data.tokens.run, data.tokens.tokens[static_cast<std::size_t>(i)]), data.step_words(i));
+    };
+  const bool two = rule.two_keys;
   std::vector<Sheet> all(4, {.axes = {visits}, .place = data.place, .accuracy = DeltaRule::accuracy});
   Sheet& prediction = all[DeltaRuleSheets::prediction];
-  prediction.add("‖π‖", "", Views::tr("π = k S̄, S̄ = α S"), {0}, rule.prediction);
+  prediction.add("‖π‖", "", two ? Views::tr("π = κ̂ S of the state before its decay") : Views::tr("π = k S̄, S̄ = α S"), {0}, rule.prediction);
   prediction.add("‖v‖", "", Views::tr("the value that is put in"), {0}, rule.value);
-  prediction.add("‖v − π‖", "", Views::tr("what the token corrects"), {0}, rule.error);
+  prediction.add("‖v − π‖", "", two ? Views::tr("how far the two are apart") : Views::tr("what the token corrects"), {0}, rule.error);
   all[DeltaRuleSheets::angle].add("cos(π, v)", "", Views::tr("⟨π, v⟩ / (‖π‖ ‖v‖)"), {0}, rule.cosine);
   Sheet& change = all[DeltaRuleSheets::change];
-  change.add("‖β kᵀπ‖", "", Views::tr("what is taken away"), {0}, rule.erase);
-  change.add("‖β kᵀv‖", "", Views::tr("what is put in"), {0}, rule.write);
-  change.add("‖β kᵀ(v − π)‖", "", Views::tr("both together"), {0}, rule.update);
+  change.add(two ? "‖(κ̂⊙a)ᵀπ‖" : "‖β kᵀπ‖", "", Views::tr("what is taken away"), {0}, rule.erase);
+  change.add(two ? "‖kᵀv‖" : "‖β kᵀv‖", "", Views::tr("what is put in"), {0}, rule.write);
+  change.add(two ? "‖kᵀv − (κ̂⊙a)ᵀπ‖" : "‖β kᵀ(v − π)‖", "", Views::tr("both together"), {0}, rule.update);
   Sheet& gates = all[DeltaRuleSheets::gates];
+  if (two) {
+    gates.add("Σκ̂²a", "", Views::tr("the part of π that is taken away"), {0}, rule.beta);
+    gates.add("Σκ̂²w", "", Views::tr("the decay along κ̂"), {0}, rule.alpha);
+    gates.add("κ̂·k", "", Views::tr("the part of v that κ̂ reads afterwards"), {0}, rule.put);
+    gates.add("Σκ̂²(w − a)", "", Views::tr("what the old state is multiplied with along κ̂"), {0}, rule.along_key);
+    return all;
+  }
   gates.add("β", "", Views::tr("the strength of the correction"), {0}, rule.beta);
   gates.add("α", "", Views::tr("the decay"), {0}, rule.alpha);
   gates.add("β ‖k‖²", "", Views::tr("the part of the error that is corrected"), {0}, rule.mended);

@@ -289,6 +289,7 @@ Measured write_gates(const QuantitySource& s) {
 std::optional<Question> delta_question(const RunInfo&, const QuantityPlace& at) { return DeltaRuleQuestion{at.layer, at.slot, at.head}; }
 Measured delta_number(const QuantitySource& s, std::vector<float> DeltaRule::*values, Measured (*as)(double)) {
   const DeltaRule& rule = answer<DeltaRuleQuestion>(s, delta_question);
+  if (rule.steps > 1) return unknown(fmt::format("none: a token takes {} steps of the delta rule here", rule.steps));
   const auto visit = std::ranges::find(rule.token, static_cast<std::int32_t>(s.at.token));
   if (visit == rule.token.end()) return unknown("none: this token does not write here by the delta rule");
   return as(static_cast<double>((rule.*values)[static_cast<std::size_t>(visit - rule.token.begin())]));

@@ -357,11 +357,12 @@ std::vector<float> write_weights(const MemoryTrace& trace, std::int64_t slot, st
 namespace {
 
 /// k̂ diag(α) k̂ᵀ, k̂ = k / ‖k‖; 1 for a key of 0
-double decay_along_key(const MemoryTrace& trace, const Visits& visits, const Visit& visit, double norm_of_key) {
+double decay_along(const float* key, const MemoryTrace& trace, const Visits& visits, const Visit& visit) {
+  const double norm_of_key = norm_of(key, trace.K);
   if (trace.decay_width <= 1) return visits.decay(visit, 0);
   double sum = 0;
   for (std::int64_t r = 0; r < trace.K && norm_of_key > 0; ++r) {
-    const double unit = visit.k[r] / norm_of_key;
+    const double unit = key[r] / norm_of_key;
     sum += visits.decay(visit, r) * unit * unit;
   }
   return norm_of_key > 0 ? sum : 1;
@@ -371,34 +372,41 @@ double decay_along_key(const MemoryTrace& trace, const Visits& visits, const Vis
 
 std::vector<DeltaStep> delta_steps(const MemoryTrace& trace, std::int64_t slot, std::int64_t head,
                                    const std::function<void(double)>& tell) {
-  if (trace.rule != MemoryRule::delta) throw std::invalid_argument("delta_steps: this memory does not follow the delta rule");
+  if (trace.rule == MemoryRule::outer_product) throw std::invalid_argument("delta_steps: this memory does not follow the delta rule");
+  const bool two_keys = trace.rule == MemoryRule::two_keys;
   const Visits visits(trace, slot, head);
   State S(trace, visits);
   std::vector<DeltaStep> steps;
   for (std::int64_t j = 0; j < visits.count(); ++j) {
     if (tell && j % 64 == 0) tell(static_cast<double>(j) / static_cast<double>(visits.count()));
     const Visit visit = visits[j];
-    S.decay(visit);
-    const std::vector<double> prediction = S.read(visit.k);
+    const float *reads = two_keys ? visit.erase_key : visit.k, *along = two_keys ? visit.erase_along : visit.k;
+    if (!two_keys) S.decay(visit);
+    const std::vector<double> prediction = S.read(reads);  // S̄, of two keys S
+    if (two_keys) S.decay(visit);
+    S.add(along, -visit.beta, prediction.data());
+    S.add(visit.k, visit.beta, visit.v);
     std::vector<double> error(prediction.size());
     for (std::size_t c = 0; c < error.size(); ++c) error[c] = visit.v[c] - prediction[c];
-    S.add(visit.k, visit.beta, error.data());
 
     DeltaStep step;
-    const double k = norm_of(visit.k, trace.K);
+    const double k = norm_of(visit.k, trace.K), e = norm_of(along, trace.K);
     step.token = visits.token(j);
     step.prediction = norm_of(prediction.data(), trace.V);
     step.value = norm_of(visit.v, trace.V);
     step.error = norm_of(error.data(), trace.V);
-    const double product = step.prediction * step.value;
-    step.cosine = product == 0 ? 0 : dot(prediction.data(), visit.v, trace.V) / product;
-    step.erase = visit.beta * k * step.prediction;
+    const double product = step.prediction * step.value, inner = dot(prediction.data(), visit.v, trace.V);
+    step.cosine = product == 0 ? 0 : inner / product;
+    step.erase = visit.beta * e * step.prediction;
     step.write = visit.beta * k * step.value;
-    step.update = visit.beta * k * step.error;
-    step.beta = visit.beta;
-    step.alpha = decay_along_key(trace, visits, visit, k);
-    step.mended = visit.beta * k * k;
-    step.along_key = step.alpha * (1 - step.mended);
+    step.mended = visit.beta * dot(reads, along, trace.K);
+    step.put = visit.beta * dot(reads, visit.k, trace.K);
+    step.beta = two_keys ? step.mended : visit.beta;
+    // ‖kᵀv − eᵀπ‖² = ‖k‖²‖v‖² + ‖e‖²‖π‖² − 2 (k·e)(v·π)
+    const double both = step.erase * step.erase + step.write * step.write - 2 * dot(visit.k, along, trace.K) * inner;
+    step.update = two_keys ? std::sqrt(std::max(0.0, both)) : visit.beta * k * step.error;
+    step.alpha = decay_along(reads, trace, visits, visit);
+    step.along_key = two_keys ? step.alpha - step.mended : step.alpha * (1 - step.mended);
     steps.push_back(step);
   }
   return steps;

@@ -81,7 +81,8 @@ double read_share(const MemoryTrace& trace, std::int64_t slot, std::int64_t head
 /// in them).
 std::vector<float> write_weights(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t first, std::int64_t last);
 
-/// The delta rule at one visit (spec §12.9), with S̄ = α S of the visit before.
+/// The delta rule at one visit (spec §12.9), with S̄ = α S of the visit before. Of two keys, p that erases and e along which it does, π = p
+/// S of the undecayed S, and β = p·e for ‖p‖ = 1.
 struct DeltaStep {
   static constexpr Accuracy accuracy = kRecomputed;
   std::int32_t token = 0;
@@ -89,13 +90,16 @@ struct DeltaStep {
   double value = 0;       // ‖v‖
   double error = 0;       // ‖v − π‖
   double cosine = 0;      // of π and v; 0 where one of them is 0
-  double erase = 0;       // β ‖k‖ ‖π‖: Frobenius norm of what is taken away
-  double write = 0;       // β ‖k‖ ‖v‖: of what is put in
-  double update = 0;      // β ‖k‖ ‖v − π‖: of both together
+  double erase = 0;       // β ‖k‖ ‖π‖, of two keys ‖e‖ ‖π‖: Frobenius norm of what is taken away
+  double write = 0;       // β ‖k‖ ‖v‖, of two keys ‖k‖ ‖v‖: of what is put in
+  double update = 0;      // β ‖k‖ ‖v − π‖, of two keys ‖kᵀv − eᵀπ‖: of both together
   double beta = 0;
-  double alpha = 1;   // the decay along k, k̂ diag(α) k̂ᵀ: α where all rows decay alike
-  double mended = 0;  // β ‖k‖²: the part of the error that the update takes away, for k S becomes π + β ‖k‖² (v − π)
-  double along_key = 0;  // of the transition, k̂ (I − β kᵀk) diag(α) k̂ᵀ = α (1 − β ‖k‖²): its eigenvalue where all rows decay alike
+  double alpha = 1;  // the decay along k, k̂ diag(α) k̂ᵀ: α where all rows decay alike
+  double mended = 0;  // β ‖k‖²: the part of the error that the update takes away, for k S becomes π + β ‖k‖² (v − π); of two keys p·e, of
+                      // which π loses that part
+  double put = 0;  // the same, of two keys p·k: without decay p S becomes (1 − p·e) π + (p·k) v
+  double along_key = 0;  // of the transition, k̂ (I − β kᵀk) diag(α) k̂ᵀ = α (1 − β ‖k‖²): its eigenvalue where all rows decay alike; of two
+                         // keys p̂ (diag(α) − eᵀp) p̂ᵀ = α − p·e
 };
 /// Of every visit of a slot. `tell` hears how far it is, 0 … 1, and may throw. Throws std::invalid_argument if the memory follows another
 /// rule.

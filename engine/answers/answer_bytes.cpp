@@ -47,7 +47,7 @@ std::size_t bytes(const SharpenedGates& a) {
   return sum(a.gate_q, a.gate_k, a.entropy_q, a.entropy_k, a.flow, a.lambda, a.curve_q, a.curve_k, a.curve_flow);
 }
 std::size_t bytes(const DeltaRule& a) {
-  return sum(a.token, a.prediction, a.value, a.error, a.erase, a.write, a.update, a.cosine, a.beta, a.alpha, a.mended, a.along_key);
+  return sum(a.token, a.prediction, a.value, a.error, a.erase, a.write, a.update, a.cosine, a.beta, a.alpha, a.mended, a.put, a.along_key);
 }
 std::size_t bytes(const Update& a) { return sum(a.decayed, a.erased, a.written, a.write_weight); }
 std::size_t bytes(const HeadState& a) { return bytes(a.values); }

@@ -162,10 +162,9 @@ DeltaRule answer(const DeltaRuleQuestion& question, Evidence& evidence) {
   evidence.layer(question.layer);
   const std::vector<MemoryTrace>& traces = evidence.traces(question.layer);
   DeltaRule rule;
-  if (traces.empty() || traces.front().rule != MemoryRule::delta) return rule;
-  if (traces.front().steps > 1)
-    throw Error(fmt::format("a token takes {} steps of the delta rule in layer {}; they are not shown one by one", traces.front().steps,
-                            question.layer));
+  if (traces.empty() || traces.front().rule == MemoryRule::outer_product) return rule;
+  rule.two_keys = traces.front().rule == MemoryRule::two_keys;
+  rule.steps = traces.front().steps;
   const SlotVisits& visits = slot_of(traces.front(), question.slot, question.head);
   const auto tell = [&](double fraction) { evidence.tell(fraction); };
   const std::vector<DeltaStep> steps = delta_steps(traces.front(), question.slot, question.head, tell);
@@ -185,6 +184,7 @@ DeltaRule answer(const DeltaRuleQuestion& question, Evidence& evidence) {
     keep(rule.beta, step.beta);
     keep(rule.alpha, step.alpha);
     keep(rule.mended, step.mended);
+    if (rule.two_keys) keep(rule.put, step.put);
     keep(rule.along_key, step.along_key);
   }
   return rule;

@@ -36,7 +36,8 @@ STATESCOPE_FIELDS(Predictions, from, to, top, next_probability, next_rank, entro
 STATESCOPE_FIELDS(HeadContest, heads, gate_q, gate_k, entropy_q, entropy_k, winner_q, winner_k, margin_q, margin_k, flow,
                   read_gate_effective)
 STATESCOPE_FIELDS(SharpenedGates, gate_q, gate_k, entropy_q, entropy_k, flow, lambda, curve_q, curve_k, curve_flow)
-STATESCOPE_FIELDS(DeltaRule, token, prediction, value, error, erase, write, update, cosine, beta, alpha, mended, along_key)
+STATESCOPE_FIELDS(DeltaRule, two_keys, steps, token, prediction, value, error, erase, write, update, cosine, beta, alpha, mended, put,
+                  along_key)
 STATESCOPE_FIELDS(Update, slots, rows, columns, decayed, erased, written, write_weight)
 STATESCOPE_FIELDS(History, token, coefficient, written, contribution, sum, shown)
 STATESCOPE_FIELDS(Similarity, partitions, rows, heads, order, cosine, row_norm, mean_abs, within, between, min_cosine, zero_rows,

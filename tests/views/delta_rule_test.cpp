@@ -1,4 +1,5 @@
 #include "views/delta_rule.h"
+#include "views/parts.h"
 #include "views/sheets.h"
 
 #include <cmath>
@@ -40,6 +41,51 @@ TEST_CASE("delta rule: the picture has the lengths and the angle of the vectors"
   // Half of the way from π to v.
   CHECK(picture.after.x == 2);
   CHECK(picture.after.y == 1.5f);
+}
+
+TEST_CASE("delta rule: of two keys the picture ends where the erase key reads afterwards, and signs and sentence are those of RWKV-7") {
+  DeltaRule rule = right_angle();
+  rule.two_keys = true;
+  rule.put = {0.25f};
+  const DeltaPicture picture = delta_picture(rule, 0);
+  CHECK(picture.after.x == 1);  // ¼ v + ½ π
+  CHECK(picture.after.y == 1.5f);
+  Findings findings;
+  findings.answer(DeltaRuleQuestion{}, rule);
+  Sample sample({.tokens = 4, .partitions = 0, .memory = "WKV"});
+  Snapshot snapshot = sample.at(1);
+  auto run = std::make_shared<RunInfo>(*snapshot.run);
+  for (LayerInfo& layer : run->model.layers) layer.mixer = "rwkv7";
+  snapshot.run = run;
+  const auto view = make_delta_rule();
+  CHECK(view->questions(snapshot, {.token = 1}) == std::vector<Question>{DeltaRuleQuestion{}});
+  view->build(snapshot, {.token = 1}, findings);
+  CHECK(view->describe().starts_with("50 % of what the erase key reads taken away: read 3, written 4, cosine 0"));
+  CHECK(view->tooltip({DeltaRuleSheets::gates, 0}).find("κ̂·k = 0.25") != std::string::npos);
+  CHECK(view->tooltip({DeltaRuleSheets::change, 0}).find("‖(κ̂⊙a)ᵀπ‖ = 1.5") != std::string::npos);
+}
+
+TEST_CASE("delta rule: several steps of a token stand side by side, each with its number") {
+  DeltaRule rule = right_angle();
+  for (std::vector<float> DeltaRule::*values :
+       {&DeltaRule::prediction, &DeltaRule::value, &DeltaRule::error, &DeltaRule::erase, &DeltaRule::write, &DeltaRule::update,
+        &DeltaRule::cosine, &DeltaRule::beta, &DeltaRule::alpha, &DeltaRule::mended, &DeltaRule::along_key})
+    (rule.*values).push_back((rule.*values)[0] / 2);
+  rule.token.push_back(1);
+  rule.steps = 2;
+  Findings findings;
+  findings.answer(DeltaRuleQuestion{}, rule);
+  const Sample sample = delta_sample(4);
+  const auto view = make_delta_rule();
+  view->build(sample.at(1), {.token = 1}, findings);
+  CHECK(view->describe().find("step 2 of 2") != std::string::npos);
+  CHECK(view->table().rows.size() == 2);
+  CHECK(view->tooltip({DeltaRuleSheets::prediction, 0}).find("step 1 of 2") != std::string::npos);
+  CHECK(view->on_hit({DeltaRuleSheets::prediction, 0}).token == 1);
+  TextCanvas canvas({900, 400});
+  view->draw(canvas, {0, 0, 900, 400}, {light_theme(), 1});
+  const std::string text = visible_token(*sample.at(1).run, 1);
+  CHECK(std::ranges::count(canvas.texts(), text, &TextCanvas::Placed::text) == 1);  // under both places together
 }
 
 TEST_CASE("delta rule: the last visit not after the cursor is shown") {

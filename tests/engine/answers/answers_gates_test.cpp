@@ -156,27 +156,90 @@ TEST_CASE("answers: head gates are the softmax that the layer used; λ = 1 chang
   CHECK(layers >= 10);
 }
 
+// S_t = diag(w) S_{t−1} − (κ̂ ⊙ a)ᵀ (κ̂ S_{t−1}) + kᵀ v     (spec §17.10)
+TEST_CASE("answers: what RWKV-7 reads, takes away and writes, from its channels by hand") {
+  int layers = 0;
+  for (const SmallModel& small : small_models()) {
+    SmallEvidence run(small.config, kTokens);
+    for (std::int64_t layer = 0; layer < run.model->layers(); ++layer) {
+      const ChannelRows* erase_key = run.evidence.channel(layer, "erase_key");
+      if (!erase_key) continue;
+      INFO(small.name << ", layer " << layer);
+      ++layers;
+      const std::int64_t H = erase_key->shape[0], K = erase_key->shape[1], head = H - 1;
+      const std::int64_t V = run.evidence.channel(layer, "v")->shape[1];
+      const DeltaRule rule = answer(DeltaRuleQuestion{layer, 0, head}, run.evidence);
+      REQUIRE(rule.two_keys);
+      REQUIRE(std::ssize(rule.token) == kTokens);
+      std::vector<double> S(static_cast<std::size_t>(K * V));
+      for (std::int64_t t = 0; t < kTokens; ++t) {
+        const auto of = [&](const char* name, std::int64_t width) {
+          return run.evidence.channel(layer, name)->values.data() + (t * H + head) * width;
+        };
+        const float *p = of("erase_key", K), *a = of("erase_rate", K), *k = of("k", K), *log_w = of("log_decay", K), *v = of("v", V);
+        std::vector<double> read(static_cast<std::size_t>(V)), before = S;
+        double taken = 0, kept = 0, put = 0;
+        for (std::int64_t r = 0; r < K; ++r) {
+          taken += double{p[r]} * p[r] * a[r];
+          kept += double{p[r]} * p[r] * std::exp(double{log_w[r]});
+          put += double{p[r]} * k[r];
+          for (std::int64_t c = 0; c < V; ++c) read[static_cast<std::size_t>(c)] += p[r] * S[static_cast<std::size_t>(r * V + c)];
+        }
+        double erased = 0, written = 0, both = 0, prediction = 0, value = 0, error = 0, inner = 0;
+        for (std::int64_t c = 0; c < V; ++c) {
+          const double pi = read[static_cast<std::size_t>(c)];
+          prediction += pi * pi;
+          value += double{v[c]} * v[c];
+          error += (v[c] - pi) * (v[c] - pi);
+          inner += v[c] * pi;
+          for (std::int64_t r = 0; r < K; ++r) {
+            const double out = double{p[r]} * a[r] * pi, in = double{k[r]} * v[c];
+            erased += out * out;
+            written += in * in;
+            both += (in - out) * (in - out);
+            S[static_cast<std::size_t>(r * V + c)] = std::exp(double{log_w[r]}) * before[static_cast<std::size_t>(r * V + c)] - out + in;
+          }
+        }
+        const auto at = static_cast<std::size_t>(t);
+        CHECK(rule.token[at] == t);
+        CHECK(rule.prediction[at] == Approx(std::sqrt(prediction)).epsilon(1e-4).margin(1e-6));
+        CHECK(rule.value[at] == Approx(std::sqrt(value)).epsilon(1e-4).margin(1e-6));
+        CHECK(rule.error[at] == Approx(std::sqrt(error)).epsilon(1e-4).margin(1e-6));
+        CHECK(rule.erase[at] == Approx(std::sqrt(erased)).epsilon(1e-4).margin(1e-6));
+        CHECK(rule.write[at] == Approx(std::sqrt(written)).epsilon(1e-4).margin(1e-6));
+        CHECK(rule.update[at] == Approx(std::sqrt(both)).epsilon(1e-3).margin(1e-6));
+        if (prediction > 1e-12) CHECK(rule.cosine[at] == Approx(inner / std::sqrt(prediction * value)).epsilon(1e-3).margin(1e-4));
+        CHECK(rule.beta[at] == Approx(taken).epsilon(1e-4));
+        CHECK(rule.mended[at] == rule.beta[at]);
+        CHECK(rule.put[at] == Approx(put).epsilon(1e-3).margin(1e-5));
+        CHECK(rule.along_key[at] == Approx(kept - taken).epsilon(1e-3).margin(1e-5));
+      }
+    }
+  }
+  CHECK(layers >= 4);
+}
+
 TEST_CASE("answers: the delta rule at every visit, from a state carried along in double precision") {
-  int memories = 0;
+  int memories = 0, several = 0;
   for (const SmallModel& small : small_models()) {
     INFO(small.name);
     SmallEvidence run(small.config, kTokens);
     for (std::int64_t layer = 0; layer < run.model->layers(); ++layer) {
       const std::vector<MemoryTrace>& traces = run.evidence.traces(layer);
+      if (!traces.empty() && traces[0].rule == MemoryRule::two_keys) continue;  // below
       if (traces.empty() || traces[0].rule != MemoryRule::delta) {
         CHECK(answer(DeltaRuleQuestion{.layer = layer}, run.evidence).token.empty());
         continue;
       }
       const MemoryTrace& trace = traces[0];
-      if (trace.steps > 1) {
-        CHECK_THROWS_WITH(answer(DeltaRuleQuestion{.layer = layer}, run.evidence), Catch::Matchers::Contains("steps of the delta rule"));
-        continue;
-      }
       ++memories;
+      several += trace.steps > 1;
       const std::int64_t head = trace.H - 1, slot = std::ssize(trace.slots) - 1, K = trace.K, V = trace.V;
       const SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
       const DeltaRule rule = answer(DeltaRuleQuestion{layer, slot, head}, run.evidence);
       REQUIRE(rule.token == visits.token);
+      CHECK(rule.steps == trace.steps);
+      CHECK((!rule.two_keys && rule.put.empty()));
       const std::vector<float> ratios =
           undecayed_ratio(layer, head, trace, run.evidence);  // Comba's trace has α/c of v and of what is read
       std::vector<double> S(static_cast<std::size_t>(K * V));
@@ -216,6 +279,7 @@ TEST_CASE("answers: the delta rule at every visit, from a state carried along in
     }
   }
   CHECK(memories >= 8);
+  CHECK(several >= 2);
 }
 
 TEST_CASE("answers: what is not there is refused in a line, and work can be cancelled") {
