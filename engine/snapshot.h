@@ -25,6 +25,7 @@ struct LayerInfo {
   std::int64_t partitions = 0;          // N routed partitions (slots "1" … "N"); 0: no routing
   bool has_shared_slot = false;         // slot 0 is selected by every token
   bool head_gates = false;              // heads compete to be written and read (SLA)
+  bool attends_beside = false;          // softmax attention beside its state
   std::string device;                   // where it lives, of several: "cuda:1"; empty: there is one
 
   std::int64_t slots() const { return static_cast<std::int64_t>(slot_names.size()); }

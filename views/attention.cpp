@@ -24,7 +24,11 @@ constexpr std::size_t kMostNamed = 10;      // sources
 
 constexpr std::string_view kAllTogether = QT_TRANSLATE_NOOP("Views", "All together"), kShares = QT_TRANSLATE_NOOP("Views", "Shares |A|");
 
+constexpr std::int64_t kBeside = AttentionQuestion::kBeside;
+
 bool is_softmax(const LayerInfo& layer) { return layer.memory == "softmax attention"; }
+/// Of the attention that is shown the weights: of a softmax layer, or of attention beside a memory.
+bool shows_softmax(const LayerInfo& layer, std::int64_t slot) { return is_softmax(layer) || slot == kBeside; }
 
 Message nothing_to_read(const Snapshot& snapshot) {
   const LayerInfo* layer = layer_of(snapshot);
@@ -39,9 +43,9 @@ TokenSteps asked_tokens(const Snapshot& snapshot, std::int64_t shown) {
 AttentionQuestion question_of(const Snapshot& snapshot, const Cursor& cursor, std::int64_t slot, const TokenSteps& rows,
                               const TokenSteps& columns) {
   const LayerInfo& layer = *layer_of(snapshot);
-  // A softmax layer says its heads with the answer.
+  // Softmax attention says its heads with the answer.
   const std::int64_t head =
-      is_softmax(layer) ? std::max<std::int64_t>(0, cursor.head) : std::clamp<std::int64_t>(cursor.head, 0, layer.heads - 1);
+      shows_softmax(layer, slot) ? std::max<std::int64_t>(0, cursor.head) : std::clamp<std::int64_t>(cursor.head, 0, layer.heads - 1);
   return {snapshot.layer, head, rows, columns, slot};
 }
 
@@ -171,12 +175,14 @@ void draw_bars(const Picture& picture) {
   // What lies before the tokens shown, as one bar left of them.
   const Rect before{bars.x - 34 * s, bars.y, 22 * s, bars.h}, all{before.x, bars.y, bars.right() - before.x, bars.h};
   std::string name = Views::tr("{} of {}", symbol(data), named(data, data.tokens.cursor));
+  const bool of_memory_tokens = data.token_at(0) == 0 && data.before > 0;
   if (data.token_at(0) > 0)
     name += "; " + Views::tr("pale bar: Σ|A| = {0} of the {1} tokens before {1}", number(data.before, 3), data.token_at(0));
+  if (of_memory_tokens) name += "; " + Views::tr("pale bar: Σ|A| = {} of the memory tokens", number(data.before, 3));
   draw_value_axis(picture.canvas, all, data.row_axis, "", picture.frame);
   fitted_text(picture.canvas, {picture.title.x, bars.y - 8 * s - 1.4f * kSmallType * s}, name,
               label(picture.frame, kSmallType, picture.frame.theme.faint), picture.title.w);
-  if (data.token_at(0) > 0) {
+  if (data.token_at(0) > 0 || of_memory_tokens) {
     const float top = height_of(bars, data.row_axis, data.before);
     picture.canvas.fill_rect({before.x, top, before.w, zero - top}, faded(picture.frame.theme.faint, 0.5f));
     picture.canvas.stroke_rect({before.x, top, before.w, zero - top}, picture.frame.theme.faint, s);
@@ -325,6 +331,7 @@ class AttentionView : public View {
     titles_.clear();
     for (std::int64_t slot = 0; layer && layer->slots() > 1 && slot < layer->slots(); ++slot)
       titles_.push_back(Views::tr("Only {}", slot_title(slot_identity(*layer, slot), slot_name(*layer, slot))));
+    if (layer && layer->attends_beside) titles_.push_back(Views::tr("Attention beside the memory"));
     names_ = {kAllTogether, kShares};
     names_.insert(names_.end(), titles_.begin(), titles_.end());
     const std::int64_t slot = layer ? slot_of(*layer) : -1;
@@ -340,8 +347,10 @@ class AttentionView : public View {
 
  private:
   std::int64_t slot_of(const LayerInfo& layer) const {
-    const auto slot = static_cast<std::int64_t>(mode()) - 2;
-    return slot >= 0 && layer.slots() > 1 && slot < layer.slots() ? slot : -1;
+    const std::int64_t slot = static_cast<std::int64_t>(mode()) - 2, slots = layer.slots() > 1 ? layer.slots() : 0;
+    const bool alone = layer.memory == "selective scan";  // of which no single weight leads to a token
+    if (layer.attends_beside && (slot == slots || alone)) return kBeside;
+    return slot >= 0 && slot < slots ? slot : -1;
   }
   std::int64_t shown_ = 256, tokens_ = 0;  // of how many
   std::vector<std::string> titles_;
@@ -367,10 +376,11 @@ AttentionData build_attention(const Snapshot& snapshot, const Cursor& cursor, co
   const std::optional<AttentionQuestion> of_row = row_question(snapshot, cursor, slot, asked);
   const AttentionQuestion first = of_row.value_or(question_of(snapshot, cursor, slot, tiles.front(), asked));
   const AttentionMap* answer = findings.get(first);
-  data.softmax = is_softmax(layer);
+  data.softmax = shows_softmax(layer, slot);
   data.shares = shares;
   const std::int64_t head = answer && answer->heads > 0 ? std::min(first.head, answer->heads - 1) : first.head;
   data.place = Views::tr("layer {}, head {}", snapshot.layer, head);
+  if (slot == kBeside) data.place = Views::tr("{}, attention beside the memory", data.place);
   if (slot >= 0) data.place += fmt::format(", {}", slot_title(slot_identity(layer, slot), slot_name(layer, slot)));
   if (!answer) {
     data.message = waiting(findings, first, Views::tr("What tokens read in {}", data.place));

@@ -110,6 +110,12 @@ const MemoryTrace& Evidence::trace_of_state(std::int64_t layer) {
   throw Error(fmt::format("what layer {} keeps cannot be told apart by the tokens that wrote it", layer));
 }
 
+std::vector<float> Evidence::memory_keys(std::int64_t layer) {
+  evidence_of(layer);
+  if (!tracer_) tracer_ = std::make_unique<MemoryTracer>(model_->checkpoint_ptr());
+  return tracer_->memory_keys(layer);
+}
+
 const ChannelRows* Evidence::channel(std::int64_t layer, const std::string& name) {
   const LayerEvidence& evidence = evidence_of(layer);
   const auto found = evidence.channels.find(name);

@@ -45,6 +45,8 @@ class Evidence {
   const MemoryTrace& trace_of_state(std::int64_t layer);
   /// Null where the layer has no such channel.
   const ChannelRows* channel(std::int64_t layer, const std::string& name);
+  /// Keys of the model's memory tokens in a layer's softmax attention (MemoryTracer::memory_keys).
+  std::vector<float> memory_keys(std::int64_t layer);
   /// [to − from, D] as it enters the block of `layer`.
   std::vector<float> residual(std::int64_t layer, std::int64_t from, std::int64_t to);
   /// By which rules the layer read the run (Run::course); empty: by the model's own.

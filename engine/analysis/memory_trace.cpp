@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 
+#include "engine/config/host_floats.h"
 #include "engine/mixers/parts.h"
 
 namespace statescope {
@@ -321,6 +322,11 @@ std::vector<MemoryTrace> MemoryTracer::trace(std::int64_t layer, std::span<const
   std::vector<MemoryTrace> traces;
   for (auto& [memory, trace] : backend_->kept) traces.push_back(std::move(trace));
   return traces;
+}
+
+std::vector<float> MemoryTracer::memory_keys(std::int64_t layer) {
+  const KvCache kv = model_->start(layer).kv;
+  return kv.length == 0 ? std::vector<float>() : host_floats(model_->backend(), kv.first(kv.length).k);
 }
 
 /// What was done to the layer behind the stretch, in its state and in the traces of its memories.

@@ -89,6 +89,9 @@ class MemoryTracer {
                                  ChannelSink* channels = nullptr, std::span<const Stretch> course = {},
                                  std::span<const float> companion = {});
 
+  /// Of the softmax attention of a layer the keys of the model's memory tokens, [memory tokens, kv_heads, d]; empty: it has none.
+  std::vector<float> memory_keys(std::int64_t layer);
+
  private:
   class Backend;
   void edit(MixerState& state, const MixerLayout& layout, const Stretch& stretch);

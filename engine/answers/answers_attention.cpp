@@ -1,6 +1,8 @@
 // What a token reads from which token (spec §12.8).
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "engine/analysis/attention_map.h"
 #include "engine/analysis/parts.h"
 #include "engine/analysis/slot_weights.h"
@@ -35,6 +37,34 @@ AttentionRows of_branches(SoftmaxOperands operands, const Config& config, std::i
   gated(sum.weight, chosen.weight, last.weight);
   gated(sum.before, chosen.before, last.before);
   return sum;
+}
+
+/// The config of the attention that a layer has beside its memory.
+Config config_beside(std::string_view mixer, const Config& config) {
+  if (mixer == "falcon_h1") return config.object("attention");
+  if (mixer == "sse_swa") return config.with("window_size", config.object("attn").integer("window_size", 64));
+  return mixer == "hymba" ? config : Config(nlohmann::json::object());
+}
+
+/// Memory tokens are the first that attention sees: their keys are put before those of the run.
+AttentionRows attention_beside(const AttentionQuestion& question, const AttentionPart& part, Evidence& evidence, const Done& done,
+                               std::int64_t& heads) {
+  const LayerInfo& layer = evidence.layer(question.layer);
+  const ChannelRows *q = evidence.channel(question.layer, "attention_q"), *k = evidence.channel(question.layer, "attention_k");
+  if (!q || !k) throw Error(fmt::format("layer {} ({}) has no attention beside its memory", question.layer, layer.mixer));
+  const Config config = config_beside(layer.mixer, evidence.model().plan().layers[static_cast<std::size_t>(question.layer)].config);
+  heads = q->shape[0];
+  std::vector<float> keys = evidence.memory_keys(question.layer), queries;
+  const std::int64_t before = std::ssize(keys) / (k->shape[0] * k->shape[1]);
+  keys.insert(keys.end(), k->values.begin(), k->values.end());
+  queries.resize(static_cast<std::size_t>(before * heads * q->shape[1]));  // which nobody asks for
+  queries.insert(queries.end(), q->values.begin(), q->values.end());
+  SoftmaxOperands operands{.q = queries, .k = keys, .heads = heads, .kv_heads = k->shape[0], .d = q->shape[1]};
+  const auto pattern = AttentionPattern::of(config, question.layer, heads);
+  if (pattern) operands.pattern = pattern->on_host();
+  operands.window = config.has("window_size") ? config.integer("window_size") : 0;
+  const AttentionPart behind{{part.rows.from + before, part.rows.step, part.rows.count}, part.from + before, part.to + before};
+  return softmax_weights(operands, std::min(question.head, heads - 1), behind, done);
 }
 
 AttentionRows softmax_attention(const AttentionQuestion& question, const AttentionPart& part, Evidence& evidence, const Done& done,
@@ -105,6 +135,7 @@ void normalise(AttentionRows& rows, const MemoryTrace& z, const AttentionPart& p
 AttentionRows rows_of(const AttentionQuestion& question, const AttentionPart& part, Evidence& evidence, const Done& done,
                       std::int64_t& heads) {
   const LayerInfo& layer = evidence.layer(question.layer);
+  if (question.slot == AttentionQuestion::kBeside) return attention_beside(question, part, evidence, done, heads);
   if (layer.memory == "softmax attention") return softmax_attention(question, part, evidence, done, heads);
   if (has_levels(layer)) {
     AttentionRows rows = attention_of_levels(question.layer, question.slot, question.head, part, evidence, done);

@@ -29,13 +29,9 @@ class FalconH1 final : public DescribedMixer {
     mamba_.describe(p);
     Value y = p.result;
     if (mamba_factor_ != 1) y = p.apply(program::Times{mamba_factor_}, y);
-    // The channels of this layer are those of its Mamba branch; of the other, what it reads.
     std::vector<program::Channel> channels = std::exchange(p.channels, {});
     attention_.describe(p);
-    for (const program::Channel& channel : p.channels) {
-      if (channel.name == "readout") channels.push_back({"attention_readout", channel.value});
-    }
-    p.channels = std::move(channels);
+    name_attention_channels(p, std::move(channels));
     p.result = p.combine(program::Add{attention_factor_}, y, p.result);
   }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -238,6 +239,14 @@ Value shown_and_remembered(Program& p, const Memory& memory, std::int64_t heads,
 }
 
 }  // namespace
+
+void name_attention_channels(Program& p, std::vector<program::Channel> memory) {
+  constexpr std::array<std::string_view, 4> named = {"q", "k", "v", "readout"};
+  for (program::Channel& channel : p.channels) {
+    if (std::ranges::count(named, channel.name) > 0) memory.push_back({"attention_" + channel.name, channel.value});
+  }
+  p.channels = std::move(memory);
+}
 
 Value remember(Program& p, const program::OuterProduct& memory, std::int64_t heads, std::int64_t V) {
   return shown_and_remembered(p, memory, heads, V);

@@ -49,10 +49,9 @@ class SseSwa final : public DescribedMixer {
   void describe(Program& p) const override {
     sse_.describe(p);
     const Value sse = p.result;
-    // The channels of this layer are those of its SSE branch.
-    const std::vector<program::Channel> channels = p.channels;
+    std::vector<program::Channel> channels = std::exchange(p.channels, {});
     swa_.describe(p);
-    p.channels = channels;
+    name_attention_channels(p, std::move(channels));
     // y = ( RMSNorm(sse; sse_merge_norm) + RMSNorm(swa; swa_merge_norm) ) / 2
     const auto norm = [&](ConstTensor weight, Value branch) {
       return p.apply(program::RmsNorm{.weight = weight, .group = p.width(branch), .eps = eps_}, branch);

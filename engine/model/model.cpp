@@ -178,6 +178,7 @@ ModelInfo Model::info() const {
     layer.partitions = layout.partitions;
     layer.has_shared_slot = layout.has_shared_slot;
     layer.head_gates = layout.head_gates;
+    layer.attends_beside = !layout.memory.empty() && layout.kv_heads > 0;
     if (Devices* const devices = backend_->devices()) layer.device = devices->all()[place_of(static_cast<std::int64_t>(i)).number].name;
     if (!layout.memory.empty()) {
       layer.heads = layout.memory[0].shape[1];

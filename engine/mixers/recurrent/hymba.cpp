@@ -107,9 +107,9 @@ class Hymba final : public DescribedMixer {
   /// o_t = Σ_s softmax_s(d^{-1/2} q_t·k_s) v_s over the s ≤ t in the window, and the memory tokens
   Value attend(Program& p, Value q, Value kv) const {
     const auto turned = [&](Value x) { return rope_ ? (*rope_)(p, x) : x; };
-    q = turned(normed_heads(p, q, q_norm_));
-    const Value k = turned(normed_heads(p, p.columns(kv, 0, {kv_heads_, d_}), k_norm_));
-    p.append(k, p.columns(kv, kv_heads_ * d_, {kv_heads_, v_dim_}));
+    q = p.show("attention_q", turned(normed_heads(p, q, q_norm_)));
+    const Value k = p.show("attention_k", turned(normed_heads(p, p.columns(kv, 0, {kv_heads_, d_}), k_norm_)));
+    p.append(k, p.show("attention_v", p.columns(kv, kv_heads_ * d_, {kv_heads_, v_dim_})));
     return p.attend({.q = q, .scale = inverse_sqrt(d_), .window = window_, .pattern = pattern_}, heads_, v_dim_).first;
   }
 

@@ -1,6 +1,7 @@
 // Implicit attention of a run: Σ_s A_{t,s} v_s is what token t read, in every family (spec §12.8, §16.9).
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <tuple>
 
 #include "engine/analysis/attention_map.h"
@@ -125,6 +126,50 @@ TEST_CASE("answers: the whole attention map times the values is what was read") 
     }
     for (std::int64_t head = 0; head < trace.H; ++head) check_sums(Window(run.evidence, 1, head, 0, kTokens), head, v, trace.H, o, trace.H);
   }
+}
+
+TEST_CASE("answers: attention beside a memory is softmax(q kᵀ) of its own channels, and reads what the layer says that it reads") {
+  std::set<std::string> mixers;
+  for (const SmallModel& small : small_models()) {
+    SmallEvidence run(small.config, kTokens);
+    for (std::int64_t l = 0; l < run.model->layers(); ++l) {
+      INFO(small.name << ", layer " << l);
+      const LayerInfo& layer = run.evidence.layer(l);
+      const ChannelRows *q = run.evidence.channel(l, "attention_q"), *k = run.evidence.channel(l, "attention_k");
+      REQUIRE(layer.attends_beside == (q != nullptr));
+      if (!q) {
+        CHECK_THROWS_WITH(Window(run.evidence, l, 0, 0, kTokens, AttentionQuestion::kBeside),
+                          Catch::Matchers::Contains("has no attention beside its memory"));
+        continue;
+      }
+      mixers.insert(layer.mixer);
+      const ChannelRows &v = *run.evidence.channel(l, "attention_v"), &o = *run.evidence.channel(l, "attention_readout");
+      const std::int64_t H = q->shape[0], d = q->shape[1], kv_heads = k->shape[0], head = H - 1, own = head * kv_heads / H;
+      const Window map(run.evidence, l, head, 0, kTokens, AttentionQuestion::kBeside);
+      CHECK(map.map.heads == H);
+      const std::int64_t memory_tokens = run.model->plan().memory_token_count;
+      std::int64_t seen_by_last = 0;
+      for (std::int64_t t = 0; t < kTokens; ++t) {
+        std::vector<double> weight(static_cast<std::size_t>(t + 1));
+        double sum = 0;
+        for (std::int64_t s = 0; s <= t; ++s) {
+          if (map.at(t, s) == 0) continue;  // out of the window
+          double product = 0;
+          for (std::int64_t c = 0; c < d; ++c)
+            product += double{q->values[static_cast<std::size_t>((t * H + head) * d + c)]} *
+                       k->values[static_cast<std::size_t>((s * kv_heads + own) * d + c)];
+          sum += weight[static_cast<std::size_t>(s)] = std::exp(product / std::sqrt(static_cast<double>(d)));
+          seen_by_last += t == kTokens - 1;
+        }
+        CHECK((map.before(t) > 0) == (memory_tokens > 0));
+        for (std::int64_t s = 0; s <= t; ++s)
+          REQUIRE(map.at(t, s) == Approx(weight[static_cast<std::size_t>(s)] / sum * (1 - map.before(t))).margin(1e-5));
+      }
+      CHECK(seen_by_last > 1);
+      if (memory_tokens == 0) check_sums(map, head, v.values, kv_heads, o.values, H);
+    }
+  }
+  CHECK((mixers == std::set<std::string>{"falcon_h1", "hymba", "sse_swa", "zamba2_hybrid", "zamba_hybrid"}));
 }
 
 TEST_CASE("answers: levels of states are read token by token, each level by itself, and their decays are told") {
