@@ -40,7 +40,11 @@ struct LessonWindow {
   }
   void press(int key, Qt::KeyboardModifiers modifiers = Qt::NoModifier) { QTest::keyClick(&window, static_cast<Qt::Key>(key), modifiers); }
   bool settles() {
-    const auto stands = [this] { return lesson().lesson() && lesson().is_ready() && window.navigator().is_current(); };
+    const auto drawn = [](const ViewPanel* panel) { return !panel->isVisible() || !panel->is_pending(); };
+    const auto stands = [&] {
+      return lesson().lesson() && lesson().is_ready() && window.navigator().is_current() &&
+             std::ranges::all_of(window.stage().panels(), drawn);
+    };
     const bool settled = QTest::qWaitFor(stands, 60'000);
     if (!settled)
       WARN("opening " << window.navigator().is_opening() << ", ready " << lesson().is_ready() << ", current "
