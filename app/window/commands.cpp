@@ -121,6 +121,8 @@ const Command all_commands[] = {
      [](W& w, int) { w.stage().close_view(); }},
     {"view-large", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Make this view the large one"), "X",
      [](W& w, int) { w.stage().make_large(); }},
+    {"view-apart", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "This view in a window of its own, or back"), "Shift+X",
+     [](W& w, int) { w.toggle_apart(); }},
     {"place-next", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Go to the next view"), "F6",
      [](W& w, int) { w.rows().focus_next(1); }},
     {"place-previous", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Go to the previous view"), "Shift+F6",

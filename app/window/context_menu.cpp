@@ -117,7 +117,7 @@ void add_acts(QMenu& menu, MainWindow& window) {
 
 void show_place_menu(MainWindow& window, ViewPanel& panel, const std::optional<Hit>& hit, QPoint at) {
   QMenu* const menu = make_menu(window);
-  const bool own = &panel == &window.strip() || std::ranges::count(window.stage().panels(), &panel) > 0;
+  const bool own = window.is_own(panel);
   if (own) add_acts(*menu, window);
   add_copies(*menu, window, panel, hit);
   if (own) add(*menu, window.action("copy-command")->text(), true, [action = window.action("copy-command")] { action->trigger(); });
@@ -126,6 +126,11 @@ void show_place_menu(MainWindow& window, ViewPanel& panel, const std::optional<H
     panel.surface().setFocus();
     window.show_page(SidePage::figure);
   });
+  if (own && &panel != &window.strip())
+    add(*menu, window.action("view-apart")->text(), true, [&window, &panel] {
+      panel.surface().setFocus();
+      window.toggle_apart();
+    });
   add(*menu, MainWindow::tr("Words used here"), true, [&window, &panel] { window.show_words_of(panel); });
   menu->popup(at);
 }

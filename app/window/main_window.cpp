@@ -92,6 +92,7 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
   fill_recent();
   apply_look();
   show_start();
+  QTimer::singleShot(0, this, &MainWindow::recall_apart);
 }
 
 /// What was chosen last time, where nothing else is asked for.
@@ -235,7 +236,8 @@ void MainWindow::make_pages(const WindowSetup& setup) {
 
 QWidget* MainWindow::make_work(bool opengl) {
   auto* page = new QWidget(this);
-  stage_ = new Stage(*navigator_, {action("view-add"), action("view-close"), action("view-large")}, opengl, page);
+  stage_ = new Stage(*navigator_, {action("view-add"), action("view-close"), action("view-large"), action("view-apart")}, opengl, page);
+  opengl_ = opengl;
   rows_ = new ModelRows(*stage_, *navigator_, *comparison_, opengl, page);
   side_ = new Side(*navigator_, *actions_, page);
   strip_ = new ViewPanel(*navigator_, *find_view(strip_view), opengl, false, page);
@@ -474,6 +476,7 @@ void MainWindow::closeEvent(QCloseEvent* event) {
   remember("geometry", presenting_ ? place_before_presenting_ : saveGeometry());
   lesson_->leave();
   teacher_->hide();
+  hide_apart();
   remember_arrangement();
   QMainWindow::closeEvent(event);
 }

@@ -36,6 +36,7 @@ class LessonPlayer;
 class PreferencesPage;
 class StartPage;
 class TeacherWindow;
+class ViewWindow;
 class TrainingPage;
 class WordsPage;
 
@@ -150,6 +151,11 @@ class MainWindow : public QMainWindow {
   void arrange(const Arrangement& arrangement);
   /// As that suits the model; its first view is in focus then.
   void arrange_as(const Preset& preset);
+  /// The focused view of the stage into a window of its own, or from there back to the stage.
+  void toggle_apart();
+  const std::vector<ViewWindow*>& views_apart() const { return apart_; }
+  /// Whether it shows this window's own model: on the stage, in a window of its own, the text.
+  bool is_own(const ViewPanel& panel) const;
   /// One arrangement of the reader's own, to come back to.
   void keep_arrangement();
   void arrange_as_kept();
@@ -238,6 +244,13 @@ class MainWindow : public QMainWindow {
   void remember_recent(const QString& path);
   void remember(const QString& key, const QVariant& value);
   void remember_arrangement();
+  ViewWindow* window_of(const ViewPanel& panel) const;
+  ViewWindow& make_apart(const ViewPanel& of);
+  void show_apart(ViewWindow& window);
+  void give_back(ViewWindow& window);
+  void hide_apart();
+  void remember_apart();
+  void recall_apart();
   void stand();
   void reopen_views();
   void go_to(const std::optional<Cursor>& place);
@@ -280,6 +293,8 @@ class MainWindow : public QMainWindow {
   FindBar* find_ = nullptr;
   Transport* transport_ = nullptr;
   ViewPanel* focused_ = nullptr;
+  std::vector<ViewWindow*> apart_;
+  bool opengl_ = false;
   Palette* palette_ = nullptr;
   KeyPage* keys_ = nullptr;
   PreferencesPage* preferences_ = nullptr;

@@ -12,6 +12,7 @@
 #include "app/pages/key_page.h"
 #include "app/pages/training_page.h"
 #include "app/panels/find_bar.h"
+#include "app/panels/view_window.h"
 #include "app/start/start_page.h"
 #include "app/window/main_window.h"
 #include "app/window/preferences_page.h"
@@ -113,6 +114,7 @@ void MainWindow::apply_look() {
   teacher_->set_frame(frame_);
   start_->set_frame(frame_);
   strip_->set_frame(frame_);
+  for (ViewWindow* window : apart_) window->panel().set_frame(frame_);
   find_->set_frame(frame_);
   transport_->set_frame(frame_);
   keys_->set_frame(frame_);

@@ -570,6 +570,10 @@
         <source>The teacher’s window: notes, what comes next, the time</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>This view in a window of its own, or back</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>Engine</name>
@@ -3562,10 +3566,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>A token is compared with what the memory already says, and only the difference is written. The key first reads what is there, π = k S̄ with S̄ = α S; the update takes β kᵀπ away and puts β kᵀv in, so that the key reads π + β ‖k‖² (v − π) afterwards (DeltaNet; Gated DeltaNet eq. 10). Along k the state is multiplied by α (1 − β ‖k‖²): negative where β ‖k‖² &gt; 1.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>The heads compete: a gate says how much each of them writes, another how much it reads. G^Q_t = softmax_h(Q_t W_GQ) scales what each head reads, G^K_t = softmax_h(K_t W_GK) what it writes (SLA eq. 4). Entropy: 1 where all heads are alike, 0 where one has everything. C(t,s) = Σ_h G^Q_t G^K_s: what may pass from token s to token t (SLA Thm 4.3). λ multiplies the logits (Thm 4.2): the sharper, the more the winner takes all (SLA eq. 8, 9).</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3695,10 +3695,6 @@
     </message>
     <message>
         <source>Layer {} ({}) does not write by the delta rule</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Models with the delta rule, such as DeltaNet, Gated DeltaNet, KDA, Comba, SSE-GDN, SLA-GDN and MoM, first take away what the key already reads.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -3891,6 +3887,66 @@
     </message>
     <message>
         <source>{} to {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>pale bar: Σ|A| = {} of the memory tokens</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Attention beside the memory</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}, attention beside the memory</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A token is compared with what the memory already says, and only the difference is written. The key first reads what is there, π = k S̄ with S̄ = α S; the update takes β kᵀπ away and puts β kᵀv in, so that the key reads π + β ‖k‖² (v − π) afterwards (DeltaNet; Gated DeltaNet eq. 10). Along k the state is multiplied by α (1 − β ‖k‖²): negative where β ‖k‖² &gt; 1. RWKV-7 erases along another key than it writes with: κ̂ reads π of the state before its decay, and (κ̂⊙a)ᵀπ is taken away.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Models with the delta rule, such as DeltaNet, Gated DeltaNet, KDA, Comba, RWKV-7, SSE-GDN, SLA-GDN and MoM, first take away what the key already reads.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{:.0f} % of what the erase key reads taken away: read {}, written {}, cosine {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>of π taken away</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>taken away</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>step {} of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>π = κ̂ S of the state before its decay</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>how far the two are apart</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the part of π that is taken away</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the decay along κ̂</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the part of v that κ̂ reads afterwards</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>what the old state is multiplied with along κ̂</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -5081,6 +5137,18 @@ Only for its states</source>
         <source>A prompt of the grid is made by the model&apos;s tokenizer, which is with the engine on another machine.</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Only a view of the stage can have a window of its own</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The last view stays in this window</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The stage is full: the view is closed</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::ModelChips</name>
@@ -6019,6 +6087,13 @@ Only for its states</source>
     </message>
     <message>
         <source>In sight: %1. 0 shows all of it.</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::ViewWindow</name>
+    <message>
+        <source>%1 – Statescope</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
