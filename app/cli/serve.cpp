@@ -21,7 +21,6 @@ namespace {
 
 constexpr int kLookMs = 50;
 constexpr std::size_t kMostOfLine = 4096;
-constexpr std::size_t kMostOfPem = 1 << 20;  // bytes
 
 std::string host_of(const std::string& listen) { return listen.substr(0, listen.rfind(':')); }
 
@@ -67,8 +66,8 @@ int serve_command(const ServeArguments& arguments) {
   } else if (!arguments.token_file.empty()) {
     setup.token = secret_in(arguments.token_file);
   }
-  if (!arguments.certificate.empty()) setup.certificate = read_file(arguments.certificate, kMostOfPem);
-  if (!arguments.key.empty()) setup.key = read_file(arguments.key, kMostOfPem);
+  if (!arguments.certificate.empty()) setup.certificate = pem_in(arguments.certificate, "CERTIFICATE");
+  if (!arguments.key.empty()) setup.key = pem_in(arguments.key, "PRIVATE KEY");
   const std::size_t memory = recording_budgets(arguments.memory).memory_budget / static_cast<std::size_t>(arguments.most_clients);
   const bool on_cpu = arguments.device.name == "cpu";
   setup.make_source = [device = arguments.device, memory, on_cpu] {

@@ -14,6 +14,13 @@ namespace statescope {
 namespace {
 
 constexpr int kSweepMs = 500;
+constexpr std::chrono::seconds kGivesPlace{30};  // to another client, where the engine is full
+
+/// Its client is there, or has not been away for long.
+bool has_place(const Served& session) {
+  const auto alone = session.alone_since();
+  return !session.is_over() && (!alone || std::chrono::steady_clock::now() - *alone < kGivesPlace);
+}
 
 const ServeSetup& checked(const ServeSetup& setup) {
   const Address address = address_of(setup.address);
@@ -102,8 +109,9 @@ remote::Admission EngineServer::admit(const remote::Hello& hello) {
                                 : "the token is not the engine's"};
   const std::lock_guard lock(mutex_);
   if (const auto known = sessions_.find(hello.session); known != sessions_.end()) return {known->second->attach(hello.heard, true)};
-  if (std::ssize(sessions_) >= setup_.most_clients)
-    return {nullptr, Refusal::full, fmt::format("the engine has {} clients already, and takes no more", sessions_.size())};
+  const auto clients = std::ranges::count_if(sessions_, [](const auto& one) { return has_place(*one.second); });
+  if (clients >= setup_.most_clients)
+    return {nullptr, Refusal::full, fmt::format("the engine has {} client{} already, and takes no more", clients, clients == 1 ? "" : "s")};
   auto session = std::make_shared<Served>(random_name(), root_, setup_.make_source);
   sessions_[session->id()] = session;
   return {session->attach(0, false)};
@@ -114,9 +122,10 @@ void EngineServer::end_what_is_over() {
   {
     const std::lock_guard lock(mutex_);
     const auto now = std::chrono::steady_clock::now();
+    const bool full = std::ssize(sessions_) > setup_.most_clients;
     for (auto one = sessions_.begin(); one != sessions_.end();) {
       const auto alone = one->second->alone_since();
-      const bool ends = one->second->is_over() || (alone && now - *alone > setup_.kept);
+      const bool ends = one->second->is_over() || (alone && now - *alone > setup_.kept) || (full && !has_place(*one->second));
       if (ends) over.push_back(one->second);
       one = ends ? sessions_.erase(one) : std::next(one);
     }

@@ -427,9 +427,16 @@ EnginePlace engine_place(const std::string& address, const std::string& token_fi
   EnginePlace place{.address = address, .name = address};
   const bool is_near = is_loopback(address_of(address).host);
   place.tls = !is_near || !authorities_file.empty();
-  if (!authorities_file.empty()) place.authorities = read_file(authorities_file, kMostOfPem);
+  if (!authorities_file.empty()) place.authorities = pem_in(authorities_file, "CERTIFICATE");
   if (!token_file.empty()) place.token = secret_in(token_file);
   return place;
+}
+
+std::string pem_in(const fs::path& file, const std::string& kind) {
+  std::string text = read_file(file, kMostOfPem);
+  if (text.find("-----BEGIN ") == text.npos || text.find(kind + "-----") == text.npos)
+    throw Error(fmt::format("{}: has no {} in PEM", file.string(), kind == "CERTIFICATE" ? "certificate" : "private key"));
+  return text;
 }
 
 std::string secret_in(const fs::path& file) {

@@ -24,6 +24,9 @@ EnginePlace engine_place(const std::string& address, const std::string& token_fi
 /// A token: one word, alone in its file. Throws Error.
 std::string secret_in(const std::filesystem::path& file);
 
+/// Certificates or a key, `kind` "CERTIFICATE" or "PRIVATE KEY". Throws Error where the file has none.
+std::string pem_in(const std::filesystem::path& file, const std::string& kind);
+
 /// What this program calls a file, and what an engine calls it: a shipped model is the same on both sides, and of any other, "engine:" and
 /// its path there, nothing here can be mistaken for it.
 std::string name_on_engine(const std::filesystem::path& path);

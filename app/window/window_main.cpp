@@ -25,7 +25,8 @@
 namespace statescope {
 namespace {
 
-constexpr int settle_ms = 200;  // for layouts and the first frames, before a screenshot
+constexpr int settle_ms = 200;   // for layouts and the first frames, before a screenshot
+constexpr int away_ms = 15'000;  // that a screenshot waits for an engine which does not answer any more
 
 void move_to(Navigator& navigator, const WindowOptions& options) {
   const auto wanted = [](std::int64_t index) { return index >= 0 ? std::optional(index) : std::nullopt; };
@@ -103,7 +104,14 @@ void take_screenshot(MainWindow& window, const WindowOptions& options) {
   window.resize(options.width, options.height);
   QObject::connect(&navigator, &Navigator::failed, qApp, [](const QString& message) { fail(message.toStdString()); });
   const auto remark = std::make_shared<QString>();
-  QObject::connect(&navigator, &Navigator::device_failed, &window, [remark](const QString& message) { *remark = message; });
+  auto* away = new QTimer(&window);
+  away->setSingleShot(true);
+  QObject::connect(away, &QTimer::timeout, &window, [remark] { fail(remark->toStdString()); });
+  QObject::connect(&navigator, &Navigator::device_failed, &window,
+                   [remark, away, elsewhere = !options.engine.empty()](const QString& message) {
+                     *remark = message;
+                     if (elsewhere) away->start(away_ms);
+                   });
   auto* errors = new QTimer(&window);  // of what is read besides a checkpoint: a figure, a lesson, another model
   QObject::connect(errors, &QTimer::timeout, &window, [&window, remark] {
     if (const QString message = window.error_bar().message(); !message.isEmpty() && message != *remark) fail(message.toStdString());

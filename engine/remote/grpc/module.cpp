@@ -80,7 +80,9 @@ class GrpcListener final : public Listener, proto::Engine::Service {
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kLeastPingMs);
     builder.SetResourceQuota(grpc::ResourceQuota("streams").SetMaxThreads(setup.most_streams + kThreadsBeside));
     server_ = builder.BuildAndStart();
-    if (!server_ || port_ == 0) throw std::runtime_error("cannot listen there: another program does, or it is no address of this machine");
+    if (server_ && port_ != 0) return;
+    const char* const keys = setup.certificate.empty() ? "" : ", or --key is not the key of --cert";
+    throw std::runtime_error(std::string("cannot listen there: another program does, or it is no address of this machine") + keys);
   }
   ~GrpcListener() override { server_->Shutdown(std::chrono::system_clock::now() + kShutdown); }
 

@@ -1,4 +1,6 @@
 // Who may come to an engine, and what it shows.
+#include <fmt/format.h>
+
 #include <unistd.h>
 
 #include <filesystem>
@@ -98,7 +100,8 @@ TEST_CASE("engine: another protocol is refused by both versions") {
   const auto connection = remote::transport().connect(setup, stranger);
   const remote::Ending ending = told.get();
   CHECK(ending.final);
-  CHECK_THAT(ending.why, Contains("0.1.0 (protocol 1)") && Contains("9.9 (protocol 2)"));
+  CHECK_THAT(ending.why, Contains(fmt::format("0.1.0 (protocol {})", remote::kProtocol)) &&
+                             Contains(fmt::format("9.9 (protocol {})", remote::kProtocol + 1)));
 }
 
 TEST_CASE("engine: no more clients than it takes") {
@@ -108,11 +111,19 @@ TEST_CASE("engine: no more clients than it takes") {
   const EngineServer server(setup);
   Asked one(make_remote_source(place_of(server)));
   REQUIRE(QTest::qWaitFor([&] { return server.sessions() == 1; }, kLongMs));
-  CHECK_THAT(why_not(place_of(server)), Contains("has 1 clients already"));
+  CHECK_THAT(why_not(place_of(server)), Contains("has 1 client already"));
   Asked other(make_remote_source(place_of(server)));
   other.source->open("niah-gla.h5", {}, other.callbacks());
   REQUIRE(other.ends());
   CHECK_THAT(other.failed, Contains("takes no more"));
+}
+
+TEST_CASE("engine: a client that has left gives its place up at once") {
+  const test::TemporaryFolder folder;
+  ServeSetup setup = serve_setup(folder.path());
+  setup.most_clients = 1;
+  const EngineServer server(setup);
+  for (int i = 0; i < 3; ++i) CHECK(QTest::qWaitFor([&] { return why_not(place_of(server)).empty(); }, kLongMs));
 }
 
 TEST_CASE("engine: nothing outside of its folder is shown") {
