@@ -135,6 +135,8 @@ void take_screenshot(MainWindow& window, const WindowOptions& options) {
     QObject::connect(rest, &QTimer::timeout, &window, [&, shoot, rest] {
       if (!navigator.is_current() || !window.comparison().is_settled()) return;
       rest->stop();
+      for (const auto& peer : window.comparison().peers())
+        if (!peer->problem().isEmpty()) return fail(peer->problem().toStdString());
       shoot();
     });
     rest->start(20);
