@@ -15,6 +15,8 @@
 #include "app/remote/engine_link.h"
 #include "app/remote/engine_server.h"
 #include "app/remote/run_table.h"
+#include "app/runs/branch_source.h"
+#include "app/runs/post.h"
 #include "engine/checkpoint/file.h"
 #include "engine/error.h"
 #include "engine/remote/wire.h"
@@ -34,10 +36,6 @@ constexpr std::size_t kMostOfPem = 1 << 20;     // bytes
 constexpr std::string_view kThere = "engine:";  // before a path there, which is no path here
 constexpr int kSayLostMs = 1000;                // a connection that is back by then is not spoken of
 constexpr auto kFirstAnswer = std::chrono::seconds(15);
-
-void post(std::function<void()> work) { QMetaObject::invokeMethod(qApp, std::move(work), Qt::QueuedConnection); }
-
-class RemoteBranch;
 
 class RemoteSource final : public RunSource {
  public:
@@ -383,42 +381,13 @@ class RemoteSource final : public RunSource {
   std::unique_ptr<EngineLink> link_;  // last
 };
 
-/// Nothing but to be looked at.
-class RemoteBranch final : public RunSource {
- public:
-  RemoteBranch(RemoteSource& source, std::shared_ptr<const RunInfo> run) : source_(source), run_(std::move(run)) {}
-
-  void open(fs::path, PromptInput prompt, Session::OpenCallbacks callbacks) override { read(std::move(prompt), std::move(callbacks)); }
-  void read(PromptInput, Session::OpenCallbacks callbacks) override {
-    post([callbacks = std::move(callbacks), run = run_] {
-      callbacks.run(run);
-      callbacks.done();
-    });
-  }
-  void show(std::int64_t layer, std::int64_t head, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) override {
-    source_.show_at(run_, layer, head, token, std::move(done));
-  }
-  void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions,
-           std::function<void(Question, Finding)> tell) override {
-    source_.ask_of(true, asker, run, std::move(questions), std::move(tell));
-  }
-  void generate(std::int64_t, Session::OpenCallbacks) override {}
-  void cancel() override {}
-  void intervene(std::vector<Intervention>, Session::OpenCallbacks) override {}
-  void add_run(PromptInput, Session::OpenCallbacks) override {}
-  void undo(Session::OpenCallbacks) override {}
-  void redo(Session::OpenCallbacks) override {}
-  void go_to_branch(std::int64_t, Session::OpenCallbacks) override {}
-  void save(fs::path, std::function<void()>, std::function<void(std::string)>) override {}
-  void open_session(fs::path, fs::path, Session::OpenCallbacks) override {}
-
- private:
-  RemoteSource& source_;
-  const std::shared_ptr<const RunInfo> run_;
-};
-
 std::unique_ptr<RunSource> RemoteSource::beside(std::shared_ptr<const RunInfo> run) {
-  return std::make_unique<RemoteBranch>(*this, std::move(run));
+  return std::make_unique<BranchSource>(
+      std::move(run),
+      [this](auto branch, std::int64_t layer, std::int64_t head, std::int64_t token, auto done) {
+        show_at(branch, layer, head, token, std::move(done));
+      },
+      [this](int asker, auto branch, auto questions, auto tell) { ask_of(true, asker, branch, std::move(questions), std::move(tell)); });
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include "app/assets.h"
 #include "app/common/plain_words.h"
 #include "app/eval/needle_grid.h"
+#include "app/runs/branch_source.h"
+#include "app/runs/post.h"
 #include "engine/error.h"
 #include "engine/run/sample_ids.h"
 
@@ -13,9 +15,6 @@ namespace statescope {
 namespace {
 
 constexpr int grid_niceness = 10;  // stepping through the run stays smooth
-
-/// Calls `work` on the thread of the running QApplication, later.
-void post(std::function<void()> work) { QMetaObject::invokeMethod(qApp, std::move(work), Qt::QueuedConnection); }
 
 /// Null where there is no chat template, or none that can be read.
 std::shared_ptr<const chat::TemplateFolder> chat_of(const Checkpoint& checkpoint) {
@@ -26,42 +25,6 @@ std::shared_ptr<const chat::TemplateFolder> chat_of(const Checkpoint& checkpoint
     return nullptr;
   }
 }
-
-/// Nothing but to be looked at.
-class BranchSource final : public RunSource {
- public:
-  BranchSource(Session& session, std::shared_ptr<const RunInfo> run) : session_(session), run_(std::move(run)) {}
-
-  void open(std::filesystem::path, PromptInput prompt, Session::OpenCallbacks callbacks) override {
-    read(std::move(prompt), std::move(callbacks));
-  }
-  void read(PromptInput, Session::OpenCallbacks callbacks) override {
-    post([callbacks = std::move(callbacks), run = run_] {
-      callbacks.run(run);
-      callbacks.done();
-    });
-  }
-  void show(std::int64_t layer, std::int64_t head, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) override {
-    session_.show_beside(run_, layer, head, token, std::move(done));
-  }
-  void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions,
-           std::function<void(Question, Finding)> tell) override {
-    session_.ask_beside(asker, std::move(run), std::move(questions), std::move(tell));
-  }
-  void generate(std::int64_t, Session::OpenCallbacks) override {}
-  void cancel() override {}
-  void intervene(std::vector<Intervention>, Session::OpenCallbacks) override {}
-  void add_run(PromptInput, Session::OpenCallbacks) override {}
-  void undo(Session::OpenCallbacks) override {}
-  void redo(Session::OpenCallbacks) override {}
-  void go_to_branch(std::int64_t, Session::OpenCallbacks) override {}
-  void save(std::filesystem::path, std::function<void()>, std::function<void(std::string)>) override {}
-  void open_session(std::filesystem::path, std::filesystem::path, Session::OpenCallbacks) override {}
-
- private:
-  Session& session_;
-  const std::shared_ptr<const RunInfo> run_;
-};
 
 class SessionSource final : public RunSource {
  public:
@@ -109,7 +72,14 @@ class SessionSource final : public RunSource {
     return facts;
   }
   std::unique_ptr<RunSource> beside(std::shared_ptr<const RunInfo> run) override {
-    return std::make_unique<BranchSource>(session_, std::move(run));
+    return std::make_unique<BranchSource>(
+        std::move(run),
+        [this](auto branch, std::int64_t layer, std::int64_t head, std::int64_t token, auto done) {
+          session_.show_beside(std::move(branch), layer, head, token, std::move(done));
+        },
+        [this](int asker, auto branch, auto questions, auto tell) {
+          session_.ask_beside(asker, std::move(branch), std::move(questions), std::move(tell));
+        });
   }
 
  private:

@@ -27,8 +27,7 @@ constexpr std::array<IllnessRow, 12> kIllnesses{{
      "norm of the state, or of a head's that nobody misses, at most a thousandth of the residual stream's", "ours"},
     {Illness::forgets_at_once, "forgets_at_once", "forgets at once", "nothing outlives a few tokens",
      "the median half-life is below 3 tokens in every slot of the state (a partition's: tokens that are written to it), and what every "
-     "token is "
-     "written to reaches back at most 32 tokens, in HGRN2, whose lower layers are made to forget, 4",
+     "token is written to reaches back at most 32 tokens (4 in HGRN2, whose lower layers are made to forget)",
      "half-life: SSE (arXiv 2507.16577), Fig. 9; threshold ours"},
     {Illness::memory_unread, "memory_unread", "memory unread", "predictions do not change without the memory",
      "with the layer's read set to 0 the last predictions change by less than 0.001 (total variation); with a single head's, by less than "
