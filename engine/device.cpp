@@ -6,19 +6,12 @@
 #include <set>
 #include <vector>
 
+#include "kernels/checked_device.h"
 #include "kernels/devices.h"
 
 namespace statescope {
 
 namespace {
-
-bool is_one_device(const std::string& name) {
-  constexpr std::string_view indexed = "cuda:";
-  constexpr std::size_t longest = 4;  // of an index
-  const std::string index = name.starts_with(indexed) ? name.substr(indexed.size()) : "";
-  const bool digits = !index.empty() && index.size() <= longest && index.find_first_not_of("0123456789") == index.npos;
-  return digits || name == "cpu" || name == "cuda";
-}
 
 /// "cuda:0,cpu" → "cuda:0", "cpu"
 std::vector<std::string> parts_of(const std::string& name) {
@@ -38,10 +31,18 @@ std::string plain(const std::string& name) {
 
 std::string wrong_device_name(const std::string& name) {
   if (name == "auto") return "";
+  try {
+    if (checked_devices(name)) return "";
+  } catch (const std::invalid_argument& wrong) {
+    return wrong.what();
+  }
   std::set<std::string> known;
   for (const std::string& part : parts_of(name)) {
-    if (!is_one_device(part))
-      return fmt::format("there is no device \"{}\"; give cpu, cuda, cuda:1 or auto, or several in order: cuda:0,cuda:1,cpu", part);
+    if (!is_device(part))
+      return fmt::format(
+          "there is no device \"{}\"; give cpu, cuda, cuda:1 or auto, or several in order: cuda:0,cuda:1,cpu, or two to check: "
+          "check:cpu,cuda",
+          part);
     if (!known.insert(plain(part)).second) return fmt::format("the device \"{}\" is named twice", part);
   }
   return "";
@@ -49,6 +50,7 @@ std::string wrong_device_name(const std::string& name) {
 
 std::shared_ptr<Backend> open_cuda_device(const DeviceChoice& choice) {
   if (choice.name == "cpu") return nullptr;
+  if (checked_devices(choice.name)) return make_backend(choice.name, choice.threads, choice.precision);
   if (const std::vector<std::string> parts = parts_of(choice.name); parts.size() > 1) {
     std::vector<Devices::Device> devices;
     for (const std::string& part : parts) devices.push_back({part, make_backend(part, choice.threads, choice.precision)});

@@ -6,7 +6,7 @@
 namespace statescope {
 
 struct DeviceChoice {
-  // cpu, cuda, cuda:1; auto: the first CUDA device if it can be used, else the CPU; several in order: cuda:0,cuda:1,cpu
+  // cpu, cuda, cuda:1; auto: CUDA if it can be used, else the CPU; several in order: cuda:0,cuda:1,cpu; two to check: check:cpu,cuda
   std::string name = "cpu";
   int threads = 0;                           // of the CPU; 0: one per core
   Precision precision = Precision::float32;  // of products
@@ -15,7 +15,7 @@ struct DeviceChoice {
 /// Empty for a name that a user may give, else one line that says which.
 std::string wrong_device_name(const std::string& name);
 
-/// The CUDA device or the several devices (kernels/devices.h) that are meant; null where that is the CPU. Throws DeviceError.
+/// The CUDA device, several devices (kernels/devices.h) or a checked one that is meant; null where that is the CPU. Throws DeviceError.
 std::shared_ptr<Backend> open_cuda_device(const DeviceChoice& choice);
 /// The CUDA device or the CPU. Throws DeviceError.
 std::shared_ptr<Backend> open_device(const DeviceChoice& choice);

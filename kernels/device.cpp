@@ -8,8 +8,10 @@
 #include <numeric>
 #include <system_error>
 
+#include "kernels/checked_device.h"
 #include "kernels/cpu/beside.h"
 #include "kernels/devices.h"
+#include "kernels/operands.h"
 
 namespace statescope {
 namespace {
@@ -29,51 +31,66 @@ MakeCudaBackend load_cuda_module() {
   return reinterpret_cast<MakeCudaBackend>(symbol);
 }
 
-/// "cuda" → 0, "cuda:1" → 1.
+/// "cuda" → 0, "cuda:1" → 1; −1: no such name.
 int cuda_index(const std::string& device) {
   constexpr std::size_t prefix = 5;  // "cuda:"
   if (device == "cuda") return 0;
   int index = -1;
   const char* const end = device.data() + device.size();
-  if (!device.starts_with("cuda:") || std::from_chars(device.data() + prefix, end, index).ptr != end || index < 0)
-    throw std::invalid_argument("there is no device \"" + device + "\"; give cpu, cuda or cuda:1");
-  return index;
+  return device.starts_with("cuda:") && std::from_chars(device.data() + prefix, end, index).ptr == end ? index : -1;
 }
+
+/// Of what one device computes another way than the other, in the order of its sums, or with operands rounded to bfloat16.
+constexpr double tolerance_of(Precision precision) { return precision == Precision::float32 ? 1e-4 : 2e-2; }
 
 }  // namespace
 
+bool is_device(const std::string& name) { return name == "cpu" || cuda_index(name) >= 0; }
+
+std::optional<CheckedDevices> checked_devices(const std::string& name) {
+  constexpr std::string_view check = "check:";
+  if (!name.starts_with(check)) return std::nullopt;
+  std::vector<std::string> parts(1);
+  for (const char c : name.substr(check.size())) c == ',' ? parts.emplace_back() : parts.back() += c;
+  if (parts.size() < 2 || parts.size() > 3)
+    throw std::invalid_argument("\"" + name + "\" does not name two devices; give check:cpu,cuda or check:cpu,cuda,1e-3");
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (!is_device(parts[i])) throw std::invalid_argument("there is no device \"" + parts[i] + "\" to check; give cpu, cuda or cuda:1");
+  }
+  CheckedDevices devices{parts[0], parts[1], {}};
+  if (parts.size() == 2) return devices;
+  const char* const end = parts[2].data() + parts[2].size();
+  const auto [read, error] = std::from_chars(parts[2].data(), end, devices.tolerance.emplace());
+  if (error != std::errc() || read != end || !(*devices.tolerance >= 0 && *devices.tolerance <= 1))
+    throw std::invalid_argument("\"" + parts[2] + "\" is no tolerance from 0 to 1; give check:cpu,cuda,1e-3");
+  return devices;
+}
+
 std::unique_ptr<Backend> make_backend(const std::string& device, int threads, Precision precision) {
+  if (const std::optional<CheckedDevices> both = checked_devices(device)) {
+    const auto open = [&](const std::string& name) { return Devices::Device{name, make_backend(name, threads, precision)}; };
+    return std::make_unique<CheckedDevice>(open(both->one), open(both->other), both->tolerance.value_or(tolerance_of(precision)));
+  }
   if (device == "cpu") return make_cpu_backend(threads, precision);
   const int index = cuda_index(device);
+  if (index < 0) throw std::invalid_argument("there is no device \"" + device + "\"; give cpu, cuda or cuda:1");
   static const MakeCudaBackend make = load_cuda_module();
   return std::unique_ptr<Backend>(make(index, precision));
 }
 
 namespace {
 
-/// Of what is asked for without knowing of several devices; the operations of a layer's program are asked of its own.
-template <class Operation>
-const void* written(const Operation& op) {
-  if constexpr (requires { op.y.data; }) {
-    return op.y.data;
-  } else if constexpr (requires { op.dst.data; }) {
-    return op.dst.data;
-  } else if constexpr (requires { op.norms.data; }) {
-    return op.norms.data;
-  } else if constexpr (requires { op.nll.data; }) {
-    return op.nll.data;
-  } else if constexpr (requires { op.distance.data; }) {
-    return op.distance.data;
-  } else if constexpr (requires { op.cosine.data; }) {
-    return op.cosine.data;
-  } else if constexpr (requires { op.sigma.data; }) {
-    return op.sigma.data;
-  } else if constexpr (requires { op.x.data; }) {
-    return op.x.data;
-  } else {
-    return nullptr;
+/// Leaves operands as they are, and keeps the first memory that is written.
+struct FirstWritten {
+  const void*& memory;
+  Tensor operator()(Tensor x) const {
+    if (memory == nullptr) memory = x.data;
+    return x;
   }
-}
+  ConstTensor operator()(ConstTensor x) const { return x; }
+  const std::int32_t* operator()(const std::int32_t* list) const { return list; }
+  Workspace& operator()(Workspace& workspace) const { return workspace; }
+};
 
 std::size_t bytes_of(ConstTensor x) { return static_cast<std::size_t>(x.shape.size()) * size_of(x.dtype); }
 
@@ -128,7 +145,8 @@ std::int64_t Devices::tokens_at_once() const {
 void Devices::run(const Operation& operation) {
   if (const auto* copy = std::get_if<ops::Copy>(&operation); copy && where(copy->dst.data) != where(copy->src.data))
     return cross(copy->dst, copy->src);
-  const void* const memory = std::visit([](const auto& op) { return written(op); }, operation);
+  const void* memory = nullptr;
+  OtherOperands(FirstWritten{memory}).of(operation);
   at(memory == nullptr ? home : where(memory)).run(operation);
 }
 

@@ -79,8 +79,9 @@ void add_json(CLI::App& command, std::string& json, const std::string& what) {
 void add_device(CLI::App& command, DeviceChoice& device) {
   command
       .add_option("--device", device.name,
-                  "cpu, cuda, cuda:1, …; several, in the order of the layers: cuda:0,cuda:1,cpu; auto: a CUDA device if there is one "
-                  "(default: cpu)")
+                  "cpu, cuda, cuda:1, …; several, in the order of the layers: cuda:0,cuda:1,cpu; auto: a CUDA device if there is one; "
+                  "check:cpu,cuda: each operation on both, until they differ by more than 1e-4 of a value's largest number (bfloat16: "
+                  "2e-2; another tolerance: check:cpu,cuda,1e-3) (default: cpu)")
       ->check(CLI::Validator(wrong_device_name, ""));
   add_parsed(
       command, "--precision", [&device](const std::string& text) { device.precision = precision_called(text); },

@@ -126,7 +126,10 @@ void add_inspect(CLI::App& app, InspectArguments& inspect) {
 }
 
 void add_check(CLI::App& app, CheckArguments& check) {
-  CLI::App& command = *app.add_subcommand("check", "do two devices compute the same, and if not, which value is the first that differs?");
+  CLI::App& command =
+      *app.add_subcommand("check",
+                          "do two devices compute the same, and if not, which value is the first that differs? Each reads by itself, as it "
+                          "runs alone; --device check:cpu,cuda of other commands compares one operation after the other");
   command.add_option("checkpoint", check.checkpoint, "an .h5 file or a Hugging Face folder")->required();
   add_prompt(command, check.prompt, false);
   command.add_option("--devices", check.devices, "two: cpu, cuda, cuda:1, … (default: cpu,cuda)")

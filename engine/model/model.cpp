@@ -10,6 +10,7 @@
 
 #include "engine/error.h"
 #include "engine/model/channel_mix.h"
+#include "kernels/checked_device.h"
 
 namespace statescope {
 namespace {
@@ -400,7 +401,7 @@ void Model::blocks(const Stretch& stretch, ModelState& state, std::int64_t posit
     added = folded;
     return folded ? ConstTensor(x) : normed;
   };
-  for (std::int64_t layer = stretch.first; layer < stretch.end; ++layer) {
+  const auto through = [&](std::int64_t layer) {
     const Workspace::Mark of_block(at.workspace);
     const auto i = static_cast<std::size_t>(layer);
     const Stack::Block& block = stack_.blocks[i];
@@ -431,12 +432,13 @@ void Model::blocks(const Stretch& stretch, ModelState& state, std::int64_t posit
       finish_part(at, y, block.mixer_norms, plan_.norm_eps);
       ctx.emit("mixer_out", y);
     }
-    if (!block.ffn) continue;
+    if (!block.ffn) return;
     // x += mlp_i( RMSNorm(x; mlp_norm_i) )
     const ConstTensor ffn_in = enter(ctx, block.ffn_norms, plan_.ffn_norm_eps, block.ffn->folds_norm(), show_layer);
     block.ffn->forward(ctx, ffn_in, y, block.ffn_caches(state.layers[i]));
     finish_part(at, y, block.ffn_norms, plan_.ffn_norm_eps);
-  }
+  };
+  for (std::int64_t layer = stretch.first; layer < stretch.end; ++layer) in_layer(layer, [&] { through(layer); });
   if (!added) backend.add(x, x, y);
 }
 
@@ -479,7 +481,9 @@ void Model::replay(std::int64_t layer, MixerState& state, ConstTensor recorded, 
   const Tensor normed = ctx.activation({plan_.hidden}), y = ctx.state_only ? Tensor{} : ctx.activation({plan_.hidden});
   const Stack::Block::Norm& before = block.mixer_norms.before;
   before ? norm(at, normed, residual, before, plan_.norm_eps) : backend.copy(normed, residual);
-  block.mixer->forward(ctx, block.reads_companion ? beside(at, normed, brought(at, options.companion)) : normed, state, y);
+  in_layer(layer, [&] {
+    block.mixer->forward(ctx, block.reads_companion ? beside(at, normed, brought(at, options.companion)) : normed, state, y);
+  });
   if (y) finish_part(at, y, block.mixer_norms, plan_.norm_eps);
   if (y) ctx.emit("mixer_out", y);
   if (ffn_keeps) {

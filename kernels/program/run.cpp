@@ -8,6 +8,7 @@
 #include <numeric>
 #include <vector>
 
+#include "kernels/checked_device.h"
 #include "kernels/fused/by_parts.h"
 #include "kernels/fused/delta_rules.h"
 #include "kernels/program/routed_rows.h"
@@ -262,6 +263,7 @@ class Runner {
   }
 
   ConstTensor from(Value v) const { return tensors_.from(v); }
+  const Tensors& tensors() const { return tensors_; }
 
  private:
   struct Applying {
@@ -482,7 +484,13 @@ class Runner {
 
 void run(const Program& program, const Pass& pass, const std::function<void(std::string_view, ConstTensor)>& show) {
   Runner runner(program, pass);
-  for (const Operation& op : program.operations) std::visit(runner, op);
+  const Operation* now = nullptr;
+  try {
+    for (const Operation& op : program.operations) std::visit(runner, *(now = &op));
+  } catch (DevicesDiffer& difference) {
+    difference.name_value(runner.tensors().name_of(*now, difference.memory()));
+    throw;
+  }
   for (const Channel& channel : program.channels) show(channel.name, runner.from(channel.value));
 }
 

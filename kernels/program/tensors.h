@@ -3,9 +3,11 @@
 
 #include <map>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "kernels/program/run.h"
+#include "kernels/program/text.h"
 
 namespace statescope::program {
 
@@ -42,6 +44,27 @@ class Tensors {
   DType type(const ValueInfo& info) const {
     if (info.numbers == ValueType::indices) return DType::i32;
     return info.numbers == ValueType::exact ? DType::f32 : pass_.backend.activation_type(pass_.tokens);
+  }
+
+  /// What lies in memory that `op` has written; empty: nothing that has a name.
+  std::string name_of(const Operation& op, const void* memory) const {
+    for (const Value v : results(op)) {
+      if (is_made(v) && from(v).data == memory) return name_in(program_, v);
+    }
+    if (memory == pass_.residual.data) return "residual stream";
+    for (std::size_t i = 0; i < pass_.memory.size(); ++i) {
+      if (memory == pass_.memory[i].data) return "S" + std::to_string(i);
+    }
+    for (std::size_t i = 0; i < pass_.conv_caches.size(); ++i) {
+      if (memory == pass_.conv_caches[i].data) return "convolution cache " + std::to_string(i);
+    }
+    const auto holds = [memory](ConstTensor all) {
+      const auto *begin = static_cast<const char*>(all.data), *at = static_cast<const char*>(memory);
+      return begin <= at && at < begin + all.shape.size() * static_cast<std::int64_t>(size_of(all.dtype));
+    };
+    if (pass_.kv && holds(pass_.kv->k)) return "key cache";
+    if (pass_.kv && holds(pass_.kv->v)) return "value cache";
+    return {};
   }
 
  private:

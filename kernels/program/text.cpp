@@ -1,10 +1,10 @@
+#include "kernels/program/text.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <string>
 #include <utility>
-
-#include "kernels/program/program.h"
 
 namespace statescope::program {
 namespace {
@@ -143,16 +143,7 @@ class Writer {
   };
 
   static std::string shape(ConstTensor x) { return x.shape.to_string(); }
-  std::string of(Value v) const {
-    if (!v) return "nothing";
-    const ValueInfo& info = program_[v];
-    if (!info.name.empty()) return info.name;
-    if (v == program_.x()) return "x";
-    if (v == program_.result) return "y";
-    if (!info.of) return "v" + std::to_string(v.index);
-    if (program_.width(v) == program_.width(info.of)) return of(info.of);
-    return of(info.of) + "[" + std::to_string(info.begin) + ":" + std::to_string(info.begin + program_.width(v)) + "]";
-  }
+  std::string of(Value v) const { return name_in(program_, v); }
   void line(Value y, const std::string& how) { text += of(y) + " " + program_[y].axes.to_string() + " = " + how + "\n"; }
 
   std::string sight(const Attend& op) const {
@@ -212,6 +203,18 @@ class Writer {
 };
 
 }  // namespace
+
+std::string name_in(const Program& program, Value v) {
+  if (!v) return "nothing";
+  const ValueInfo& info = program[v];
+  if (!info.name.empty()) return info.name;
+  if (v == program.x()) return "x";
+  if (v == program.result) return "y";
+  if (!info.of) return "v" + std::to_string(v.index);
+  const std::string whole = name_in(program, info.of);
+  if (program.width(v) == program.width(info.of)) return whole;
+  return whole + "[" + std::to_string(info.begin) + ":" + std::to_string(info.begin + program.width(v)) + "]";
+}
 
 std::string to_string(const Program& program) {
   Writer writer(program);

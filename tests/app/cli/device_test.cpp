@@ -159,8 +159,19 @@ TEST_CASE("device: wrong use is status 2") {
     CHECK(outcome.said.find("give cpu, cuda, cuda:1 or auto") != std::string::npos);
   }
   CHECK(program.run("run " + kReading + " --device cuda:0,cuda").said.starts_with("--device: the device \"cuda\" is named twice"));
+  CHECK(program.run("run " + kReading + " --device check:cpu").said.starts_with("--device: \"check:cpu\" does not name two devices"));
+  CHECK(program.run("run " + kReading + " --device check:cpu,cpu,much").said.starts_with("--device: \"much\" is no tolerance"));
   CHECK(program.run("run " + kReading + " --device auto --precision float8").status == 2);
   CHECK(program.run("--device cuda run " + kReading).said.starts_with("--device: belongs after the command"));
+}
+
+TEST_CASE("device: two that check each other answer what one does") {
+  const Installed program;
+  const Outcome checked = program.run("run " + kReading + " --device check:cpu,cpu,0");
+  INFO(checked.said);
+  CHECK(checked.status == 0);
+  CHECK(checked.said.find("; each operation checked on CPU, ") != std::string::npos);
+  CHECK(checked.said.find("1 8\n") != std::string::npos);
 }
 
 TEST_CASE("device: the CPU rounds where it is asked to, and says so") {

@@ -229,6 +229,10 @@ TEST_CASE("placement: weights lie once, on the device of the layer that reads th
 
 TEST_CASE("placement: devices by name") {
   for (const char* name : {"cpu", "cuda", "cuda:1", "auto", "cuda:0,cuda:1,cpu", "cpu,cuda"}) CHECK(wrong_device_name(name).empty());
+  for (const char* name : {"check:cpu,cuda", "check:cuda:0,cuda:1,1e-3", "check:cpu,cpu,0"}) CHECK(wrong_device_name(name).empty());
+  CHECK(wrong_device_name("check:cpu").starts_with("\"check:cpu\" does not name two devices; give "));
+  CHECK(wrong_device_name("check:cpu,auto").starts_with("there is no device \"auto\" to check; give "));
+  CHECK(wrong_device_name("cpu,check:cpu,cuda").starts_with("there is no device \"check:cpu\"; give "));
   CHECK(wrong_device_name("cuda:0,gpu").starts_with("there is no device \"gpu\"; give cpu, cuda, cuda:1 or auto, or several in order: "));
   CHECK(wrong_device_name("cuda,").starts_with("there is no device \"\""));
   CHECK(wrong_device_name("auto,cpu").starts_with("there is no device \"auto\""));
