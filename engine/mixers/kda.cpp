@@ -37,7 +37,7 @@ class Kda final : public DescribedMixer {
     f_proj_ = LowRank(weights, "f_proj", heads_ * K_, hidden, V_);
     g_proj_ = LowRank(weights, "g_proj", heads_ * V_, hidden, V_, config.boolean("gate_bias", true));
     b_proj_ = Linear(weights, "b_proj", heads_, hidden);
-    A_log_ = weights.floats("A_log", {heads_});
+    A_log_ = lower_bound_ == 0 ? of_channels(weights, weights.host("A_log", {heads_})) : weights.floats("A_log", {heads_});
     dt_bias_ = weights.floats("dt_bias", {heads_ * K_});
     readout_ = normed_readout(build, "o_norm.weight", V_, heads_ * V_);
     readout_.gate_act = Activation::sigmoid;
@@ -67,6 +67,13 @@ class Kda final : public DescribedMixer {
   }
 
  private:
+  /// A head's number for each of its key channels: then the decay is an epilogue of the product before it.
+  ConstTensor of_channels(const WeightScope& weights, const std::vector<float>& of_heads) const {
+    std::vector<float> numbers;
+    for (const float number : of_heads) numbers.insert(numbers.end(), static_cast<std::size_t>(K_), number);
+    return weights.constant(numbers);
+  }
+
   QkvProjection qkv_;
   std::int64_t heads_, K_, V_;
   float beta_factor_, lower_bound_;

@@ -141,6 +141,7 @@ class Experts final : public Ffn {
 
   /// y += Σ_e w_e · MLP_e(x), each expert over its own tokens
   void add_experts(Context& ctx, const ExpertChoice& choice, ConstTensor x, Tensor y) const {
+    if (x.rows() == 1) return add_experts_of_one(ctx, choice, x, y);
     Backend& backend = ctx.backend;
     PartitionOrder order;
     order_by_partition(order, choice.host_ids(), ctx.cu_seqlens(), plan_.count);
@@ -155,6 +156,20 @@ class Experts final : public Ffn {
       experts_[static_cast<std::size_t>(e)].into(ctx, y_e, x_e);
       backend.scatter_add_rows(y, y_e, tokens, Tensor(w.data, DType::f32, {n}));
     }
+  }
+
+  /// The same of one token, whose experts follow one another with nothing between them; the numbers are those of the sum one by one.
+  void add_experts_of_one(Context& ctx, const ExpertChoice& choice, ConstTensor x, Tensor y) const {
+    const Workspace::Mark mark(ctx.workspace);
+    std::vector<std::int32_t> experts = choice.ids;
+    std::ranges::sort(experts);
+    const std::vector<std::int32_t> token(experts.size(), 0);
+    const Tensor all = ctx.workspace.tensor({choice.chosen, width_}, x.dtype), w = ctx.workspace.tensor({choice.chosen, 1});
+    ctx.backend.gather_rows(w, ConstTensor(choice.weights.data, DType::f32, {plan_.count, 1}), experts.data());
+    for (std::int64_t i = 0; i < choice.chosen; ++i) {
+      experts_[static_cast<std::size_t>(experts[static_cast<std::size_t>(i)])].into(ctx, all.slice(i, 1), x);
+    }
+    ctx.backend.scatter_add_rows(y, all, token.data(), Tensor(w.data, DType::f32, {choice.chosen}));
   }
 
   ExpertsPlan plan_;

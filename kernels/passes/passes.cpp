@@ -11,6 +11,7 @@ namespace statescope::program {
 
 Program compiled(Program program, const Purpose& purpose) {
   drop_dead_values(program, purpose);
+  if (purpose.one_token) parts_into_products(program);
   norms_into_products(program);
   products_together(program);
   if (!purpose.one_token) decays_into_memories(program);
@@ -53,6 +54,81 @@ void drop_dead_values(Program& program, const Purpose& purpose) {
     if (purpose.wanted[i] && is_needed(program.channels[i].value)) shown.push_back(program.channels[i]);
   }
   program.channels = std::move(shown);
+}
+
+namespace {
+
+/// Columns of a product's result: rows of its weight.
+struct Part {
+  std::int64_t begin = 0, end = 0;
+  auto operator<=>(const Part&) const = default;
+  bool has(const Part& other) const { return begin <= other.begin && other.end <= end; }
+};
+
+/// Where v lies in the value that it is a view of.
+Part part_of(const Program& program, Value v) {
+  Part part{0, program.width(v)};
+  for (; program[v].of; v = program[v].of) part.begin += program[v].begin;
+  part.end += part.begin;
+  return part;
+}
+
+/// What is read of y, in order, if there are several parts and none overlaps another; else empty.
+std::vector<Part> parts_read(const Program& program, const Uses& uses, Value y) {
+  std::vector<Part> parts;
+  for (const std::size_t reader : uses.readers(program, y)) {
+    for (const Value v : operands(program.operations[reader])) {
+      if (program.whole(v) == y) parts.push_back(part_of(program, v));
+    }
+  }
+  std::ranges::sort(parts);
+  parts.erase(std::ranges::unique(parts).begin(), parts.end());
+  const auto overlap = [](const Part& a, const Part& b) { return b.begin < a.end; };
+  return parts.size() < 2 || std::ranges::adjacent_find(parts, overlap) != parts.end() ? std::vector<Part>{} : parts;
+}
+
+}  // namespace
+
+void parts_into_products(Program& program) {
+  const Uses uses(program);
+  std::vector<Operation> operations;
+  std::vector<std::pair<Value, Value>> wholes;  // a view, and the value that it is all of
+  for (const Operation& op : program.operations) {
+    operations.push_back(op);
+    const auto* linear = std::get_if<Linear>(&op);
+    if (!linear || linear->weight.scales || uses.is_shown(program, linear->y)) continue;
+    const Linear all = *linear;
+    const std::vector<Part> parts = parts_read(program, uses, all.y);
+    if (parts.empty()) continue;
+    operations.pop_back();
+    const std::size_t views = program.values.size();
+    for (const Part& part : parts) {
+      const std::int64_t count = part.end - part.begin;
+      const Value own = program.value({count}, program[all.y].numbers);
+      operations.emplace_back(Linear{.x = all.x,
+                                     .weight = all.weight.slice(part.begin, count),
+                                     .bias = all.bias ? all.bias.slice(part.begin, count) : ConstTensor{},
+                                     .y = own});
+      // Views are found by the value that they are of: all of them are looked at before any is changed.
+      std::vector<std::pair<Value, Part>> of_part;
+      for (std::size_t i = 0; i < views; ++i) {
+        const Value v{static_cast<std::int32_t>(i)};
+        if (v != all.y && program.whole(v) == all.y && part.has(part_of(program, v))) of_part.emplace_back(v, part_of(program, v));
+      }
+      for (const auto& [v, lies] : of_part) {
+        program[v].of = own;
+        program[v].begin = lies.begin - part.begin;
+        if (lies == part && program[v].axes.rank() == 1) wholes.emplace_back(v, own);
+      }
+    }
+  }
+  program.operations = std::move(operations);
+  for (Operation& op : program.operations) {
+    replace_values(op, [&](Value v) {
+      const auto found = std::ranges::find(wholes, v, &std::pair<Value, Value>::first);
+      return found == wholes.end() ? v : found->second;
+    });
+  }
 }
 
 namespace {

@@ -21,6 +21,8 @@ Program compiled(Program program, const Purpose& purpose);
 
 /// Leaves out what neither the result, nor a wanted channel, nor a state needs.
 void drop_dead_values(Program& program, const Purpose& purpose);
+/// A product of which everybody reads a part of its own becomes a product for each part, so that what follows one may be its epilogue.
+void parts_into_products(Program& program);
 /// RMSNorm(x) ⊙ act(gate) becomes the prologue of the product that alone reads it, else one operation.
 void norms_into_products(Program& program);
 /// Products of one x, and products of those, become one operation, with activations, decays and convolutions as their epilogues.

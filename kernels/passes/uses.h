@@ -22,6 +22,8 @@ class Uses {
   }
   std::size_t maker_index(const Program& program, Value v) const { return makers_[index(program, v)].front(); }
   const std::vector<std::size_t>& readers(const Program& program, Value v) const { return readers_[index(program, v)]; }
+  /// Whether a channel shows a part of it, or it is the result.
+  bool is_shown(const Program& program, Value v) const { return shown_[index(program, v)]; }
   /// Whether v is all of what its operation makes, and a single operand of a single operation reads that: no channel shows it, and it is
   /// not the result.
   bool is_private(const Program& program, Value v) const;

@@ -122,11 +122,13 @@ TEST_CASE("device: layers that follow one another for one row", "[device]") {
   const Comparison both;
   if (!both) return;
   const Packed one(1);
-  // Rows of one to four slices of weights, and longer than the persistent kernel takes; few outputs; K with and without whole rows of
-  // threads, and more than there are threads; so many heads that a step's tasks are wide, with four and eight rows a thread.
-  for (const Sizes& sizes :
-       {Sizes{32, 64, 60}, Sizes{288, 96, 16}, Sizes{2304, 2336, 64}, Sizes{2336, 6912, 128}, Sizes{4096, 6944, 256}, Sizes{544, 8192, 48},
-        Sizes{64, 8224, 16}, Sizes{320, 96, 392}, Sizes{96, 64, 100, 18}, Sizes{96, 64, 256, 18}}) {
+  // Rows of one to four slices of weights, and of many; the longest that the persistent kernel takes, and longer ones; few outputs; K with
+  // and without whole rows of threads, and more than there are threads; so many heads that a step's tasks are wide, with four and eight
+  // rows a thread, and come in turns.
+  for (const Sizes& sizes : {Sizes{32, 64, 60}, Sizes{288, 96, 16}, Sizes{2304, 2336, 64}, Sizes{2336, 6912, 128}, Sizes{4096, 6944, 256},
+                             Sizes{544, 8192, 48}, Sizes{64, 8224, 16}, Sizes{320, 96, 392}, Sizes{96, 64, 100, 18}, Sizes{96, 64, 256, 18},
+                             Sizes{5120, 96, 128}, Sizes{96, 17408, 16}, Sizes{64, 32768, 16}, Sizes{64, 32800, 16}, Sizes{6144, 64, 16},
+                             Sizes{6176, 64, 16}, Sizes{96, 64, 128, 48}}) {
     // Rules of one kind are one launch, of two kinds several.
     for (const auto& [delta_rule, delta_rule_next] : {std::pair{false, false}, {false, true}, {true, false}, {true, true}}) {
       const Layer first{sizes, delta_rule}, second{sizes, delta_rule_next, Activation::sigmoid};
@@ -203,7 +205,7 @@ TEST_CASE("device: a layer that is repeated, behind each token's embedding", "[d
   const std::shared_ptr<Backend> device = own_cuda_backend(), host = make_cpu_backend();
   if (!device) return;
   const Packed one(1);
-  for (const Sizes& sizes : {Sizes{32, 64, 60}, Sizes{2304, 96, 64}, Sizes{4096, 96, 16}}) {
+  for (const Sizes& sizes : {Sizes{32, 64, 60}, Sizes{2304, 96, 64}, Sizes{4096, 96, 16}, Sizes{5120, 96, 16}}) {
     for (const DType dtype : weight_types) {
       INFO(sizes.name() + ", embeddings in " + std::string(name_of(dtype)));
       Random random(4);
@@ -257,8 +259,9 @@ TEST_CASE("device: what a layer makes for itself is read by others", "[device]")
 TEST_CASE("device: one row's products with weights of which some are unlike the others", "[device]") {
   const Comparison both;
   if (!both) return;
-  // One, two and four slices of a row, with whole groups of columns and half a group; rows that are never compact (compact_weights.h).
-  for (const std::int64_t in : {256, 768, 2304, 4096, 8192, 544}) {
+  // One, two, four and eight slices of a row, with whole groups of columns and half a group; rows that are never compact
+  // (compact_weights.h).
+  for (const std::int64_t in : {256, 768, 2304, 4096, 8192, 17408, 544}) {
     const auto product = [&](const std::string& name, const auto& change) {
       Random random(4);
       Weight weight(random, 300, in);

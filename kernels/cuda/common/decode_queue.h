@@ -51,7 +51,7 @@ class DecodeQueue {
   void drop();
 
   /// A GEMV (one_row.h), on a device of compute capability 9.0. False, and nothing done, where weights are not bf16, products have several
-  /// inputs, or rows are not a multiple of 32 values or longer than 8192 (4096 where they pass a norm).
+  /// inputs, or rows are not a multiple of 32 values or longer than 32,768 (6,144 where they pass a norm).
   bool add(const one_row::Gemv& op, DType type);
   /// A step of a memory right after a GEMV. False, and nothing done, where there is none right before it, or where the steps before it need
   /// another variant of the kernel (StepVariant).

@@ -13,7 +13,7 @@ constexpr int vectors_in_flight = 2;                              // 16-byte loa
 constexpr int most_inputs = 8, most_products = 16, most_taps = 4;
 // Of a block: two blocks and a memory's step fit the shared memory of a multiprocessor; its registers hold two of the three.
 constexpr std::size_t shared_bytes = 104 << 10;
-constexpr int most_input_values = 14 << 10;  // of all inputs
+constexpr int most_input_values = 14 << 10, most_queued_values = 32 << 10;  // of all inputs: of a launch of its own, in decode/
 
 /// A row [n], and the norm that it passes (projection.h).
 struct Input {

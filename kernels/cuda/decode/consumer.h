@@ -50,9 +50,12 @@ __device__ inline void load_first_slice(BlockMemory& memory, const TiledGemv& ge
       is_plain(gemv.input) ? load_normed<vectors, true>(memory.gemv.x, memory.gemv.squares, gemv, mailbox)
                            : load_normed<vectors, false>(memory.gemv.x, memory.gemv.squares, gemv, mailbox);
     };
-    // One vector a thread where that is enough: half as much code runs.
+    // As few vectors a thread as are enough: less code runs.
     const int of_all_threads = threads * vector_values;
-    gemv.input.n <= of_all_threads ? load.template operator()<1>() : load.template operator()<most_normed_vectors>();
+    if (gemv.input.n <= of_all_threads)
+      load.template operator()<1>();
+    else
+      gemv.input.n <= 2 * of_all_threads ? load.template operator()<2>() : load.template operator()<most_normed_vectors>();
   }
 }
 

@@ -7,9 +7,9 @@
 namespace statescope::cuda::decode {
 
 constexpr int vector_values = 8;        // bf16 values of 16 bytes
-constexpr int most_normed_vectors = 2;  // 16-byte vectors (as bf16) that a thread has of an x that passes a norm
+constexpr int most_normed_vectors = 3;  // 16-byte vectors (as bf16) that a thread has of an x that passes a norm
 constexpr int most_normed_values = threads * vector_values * most_normed_vectors;
-constexpr int most_plain_values = 8192;  // of an x without a norm
+constexpr int most_plain_values = 32 << 10;  // of an x without a norm
 constexpr int vectors_per_k_block = k_block_columns / vector_values;
 
 /// All consumers meet. The lanes of a warp converge before it arrives.
@@ -200,7 +200,8 @@ __device__ void load_normed(char* x, float* squares, const TiledGemv& gemv, cons
   }
   if (plain || input.one_group()) {
     float row_sum = sum[0];
-    if constexpr (vectors > 1) row_sum += sum[1];
+#pragma unroll
+    for (int t = 1; t < vectors; ++t) row_sum += sum[t];
     row_sum = sum_of_warp(row_sum);
     if (thread % warp_size == 0) squares[warp] = row_sum;
   } else {

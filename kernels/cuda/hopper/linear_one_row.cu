@@ -128,10 +128,12 @@ class OneRowLaunch {
     op_.units = product.first_unit + product.out;
     return true;
   }
-  void start(const Announcements& announcements, DecodeQueue& queue) {
+  /// False, and nothing done, where decode/ does not take it and the inputs are too long for a launch of its own.
+  bool start(const Announcements& announcements, DecodeQueue& queue) {
     op_.ready = announcements.count;
     op_.ready_wrap = op_.intermediate_units + waiting_ - 1;
-    if (queue.add(op_, type_)) return;
+    if (queue.add(op_, type_)) return true;
+    if (op_.input_values > most_input_values) return false;
     for (int n = 0; n < op_.product_count; ++n) op_.first_unit[n] = op_.products[n].first_unit;
     const std::size_t input_bytes = static_cast<std::size_t>(op_.input_values) * sizeof(float);
     // Long chunks cost less; two stages keep memory busy.
@@ -147,9 +149,10 @@ class OneRowLaunch {
       launch_overlapped("linear of one row", kernel, multiprocessors(), threads,
                         input_bytes + static_cast<std::size_t>(op_.stages) * stage_bytes(op_.chunk_bytes), queue.stream(), op_);
     };
-    if (type_ == DType::f32) return begin(one_row_kernel<DType::f32>);
-    if (type_ == DType::f16) return begin(one_row_kernel<DType::f16>);
-    begin(one_row_kernel<DType::bf16>);
+    begin(type_ == DType::f32   ? one_row_kernel<DType::f32>
+          : type_ == DType::f16 ? one_row_kernel<DType::f16>
+                                : one_row_kernel<DType::bf16>);
+    return true;
   }
 
  private:
@@ -201,7 +204,7 @@ class OneRowLaunch {
       if (op_.inputs[n].x == x.data && same(norms_[static_cast<std::size_t>(n)], norm)) return n;
     }
     const auto n = static_cast<int>(x.row_size()), places = (n + values_per_sum - 1) / values_per_sum * values_per_sum;
-    if (op_.input_count == most_inputs || op_.input_values + places > most_input_values) return -1;
+    if (op_.input_count == most_inputs || op_.input_values + places > most_queued_values) return -1;
     const int sums = static_cast<int>((norm.group + values_per_sum - 1) / values_per_sum);
     norms_[static_cast<std::size_t>(op_.input_count)] = norm;
     op_.inputs[op_.input_count] = {x.f32(),
@@ -270,17 +273,14 @@ bool Products::project(std::span<const Projection> projections, DecodeQueue& que
     check_linear(p.z ? p.z : p.y, p.x, p.weight, p.bias);
     if (!all.add(p)) return false;
   }
-  if (!projections.empty()) all.start(announcements_, queue);
-  return true;
+  return projections.empty() || all.start(announcements_, queue);
 }
 
 bool Products::gated_linear(Tensor y, ConstTensor x, const InputNorm& norm, ConstTensor gate, ConstTensor up, DecodeQueue& queue) {
   check_linear(y, x, gate, {});
   check_linear(y, x, up, {});
   OneRowLaunch all;
-  if (!is_hopper() || !all.add_gated(y, x, norm, gate, up)) return false;
-  all.start(announcements_, queue);
-  return true;
+  return is_hopper() && all.add_gated(y, x, norm, gate, up) && all.start(announcements_, queue);
 }
 
 }  // namespace statescope::cuda

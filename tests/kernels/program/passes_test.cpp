@@ -11,7 +11,7 @@ using statescope::testing::Numbers;
 
 /// Weights [out, in] that only their shapes matter of.
 struct Weights {
-  Numbers square{Shape{8, 8}}, narrow{Shape{2, 8}}, wide{Shape{8, 2}}, taps{Shape{8, 4}}, norm{Shape{4}};
+  Numbers square{Shape{8, 8}}, narrow{Shape{2, 8}}, wide{Shape{8, 2}}, taps{Shape{8, 4}}, norm{Shape{4}}, bias{Shape{8}};
 };
 
 /// A gated linear attention of 2 heads with 4 key and value channels: q, k convolved, a low-rank forget gate, an output gate.
@@ -105,6 +105,33 @@ TEST_CASE("passes: a replay makes what the state needs") {
   log_decay [8] = logσ(v1 · [8, 2]ᵀ) / 16
 v13 [2, 4] = outer_product(S0; q, v8, v10, log_decay)
 )");
+}
+
+TEST_CASE("passes: parts of one product that are read by themselves are products of one token") {
+  const Weights w;
+  Program p(8);
+  const Value both = p.linear(w.square.view(), w.bias.view(), p.x());
+  const Value q = p.convolution(p.columns(both, 0, {6}), w.taps.view().slice(0, 6), {}, Activation::silu, 0);
+  p.show("both", both);
+  p.result = p.combine(Gate{}, p.linear(w.wide.view(), {}, p.columns(both, 6, {2})),
+                       p.linear(w.square.view().slice(0, 8), {}, p.stack(q, p.columns(both, 6, {2}), {8})));
+  CHECK(after(p, {false}, true) == R"(together
+  v5[6:8] [2] = x · [2, 8]ᵀ + bias
+  v5[0:6] [6] = silu(convolution of 4 tokens(x · [6, 8]ᵀ + bias))
+  v8 [8] = v5[6:8] · [8, 2]ᵀ
+v6 [8] = v5 · [8, 8]ᵀ
+y [8] = v8 ⊙ v6
+)");
+  // Not where the whole is watched, nor of many tokens.
+  const std::string as_it_is = R"(both [8] = x · [8, 8]ᵀ + bias
+v3 [6] = silu(convolution of 4 tokens(both[0:6]))
+v5 [8] = [v3 | both[6:8]]
+v6 [8] = v5 · [8, 8]ᵀ
+v8 [8] = both[6:8] · [8, 2]ᵀ
+y [8] = v8 ⊙ v6
+)";
+  CHECK(after(p, {true}, true) == as_it_is);
+  CHECK(after(p, {false}) == as_it_is);
 }
 
 }  // namespace statescope::program
