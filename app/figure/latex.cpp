@@ -37,16 +37,18 @@ constexpr auto kText = std::to_array<Replacement>({
     {"…", "\\ldots{}"},
     {"␣", "\\textvisiblespace{}"},
     {"⏎", "\\textbackslash{}n"},
+    {"⇥", "\\textbackslash{}t"},
 });
 constexpr auto kMath = std::to_array<Replacement>({
-    {"α", "\\alpha"},  {"β", "\\beta"},   {"γ", "\\gamma"}, {"δ", "\\delta"},  {"Δ", "\\Delta"},  {"κ", "\\kappa"},
-    {"λ", "\\lambda"}, {"π", "\\pi"},     {"Π", "\\prod"},  {"ρ", "\\rho"},    {"σ", "\\sigma"},  {"Σ", "\\sum"},
-    {"φ", "\\phi"},    {"ω", "\\omega"},  {"ℓ", "\\ell"},   {"−", "-"},        {"×", "\\times"},  {"·", "\\cdot"},
-    {"±", "\\pm"},     {"⊙", "\\odot"},   {"√", "\\surd"},  {"∈", "\\in"},     {"≤", "\\le"},     {"≥", "\\ge"},
-    {"∞", "\\infty"},  {"Ā", "\\bar{A}"}, {"‖", "\\|"},     {"⟨", "\\langle"}, {"⟩", "\\rangle"}, {"←", "\\leftarrow"},
-    {"→", "\\to"},     {"ᵀ", "^{\\top}"}, {"′", "'"},       {"²", "^{2}"},     {"³", "^{3}"},     {"½", "\\frac{1}{2}"},
-    {"⁻", "^{-}"},     {"⁰", "^{0}"},     {"¹", "^{1}"},    {"⁴", "^{4}"},     {"⁵", "^{5}"},     {"⁶", "^{6}"},
-    {"⁷", "^{7}"},     {"⁸", "^{8}"},     {"⁹", "^{9}"},    {"₀", "_{0}"},     {"₁", "_{1}"},     {"₂", "_{2}"},
+    {"α", "\\alpha"},  {"β", "\\beta"},      {"γ", "\\gamma"}, {"δ", "\\delta"},  {"Δ", "\\Delta"},  {"κ", "\\kappa"},
+    {"λ", "\\lambda"}, {"π", "\\pi"},        {"Π", "\\prod"},  {"ρ", "\\rho"},    {"σ", "\\sigma"},  {"Σ", "\\sum"},
+    {"φ", "\\phi"},    {"ω", "\\omega"},     {"ℓ", "\\ell"},   {"−", "-"},        {"×", "\\times"},  {"·", "\\cdot"},
+    {"±", "\\pm"},     {"⊙", "\\odot"},      {"√", "\\surd"},  {"∈", "\\in"},     {"≤", "\\le"},     {"≥", "\\ge"},
+    {"∞", "\\infty"},  {"Ā", "\\bar{A}"},    {"‖", "\\|"},     {"⟨", "\\langle"}, {"⟩", "\\rangle"}, {"←", "\\leftarrow"},
+    {"→", "\\to"},     {"ᵀ", "^{\\top}"},    {"′", "'"},       {"²", "^{2}"},     {"³", "^{3}"},     {"½", "\\frac{1}{2}"},
+    {"⁻", "^{-}"},     {"⁰", "^{0}"},        {"¹", "^{1}"},    {"⁴", "^{4}"},     {"⁵", "^{5}"},     {"⁶", "^{6}"},
+    {"⁷", "^{7}"},     {"⁸", "^{8}"},        {"⁹", "^{9}"},    {"₀", "_{0}"},     {"₁", "_{1}"},     {"₂", "_{2}"},
+    {"ᵢ", "_{i}"},     {"↓", "\\downarrow"}, {"÷", "\\div"},
 });
 /// Behind a letter, over it.
 constexpr auto kOver = std::to_array<Replacement>({{"\u0302", "\\hat"}, {"\u0304", "\\bar"}});
@@ -72,7 +74,7 @@ std::string on_the_line(std::string_view text) {
     const std::string_view letter = text.substr(0, length), behind = text.substr(length);
     const Replacement *over = beginning(kOver, behind), *math = beginning(kMath, text), *own = beginning(kText, text);
     if (over)
-      out += fmt::format("\\ensuremath{{{}{{{}}}}}", over->second, letter);
+      out += fmt::format("\\ensuremath{{{}{{{}}}}}", over->second, math ? math->second : letter);
     else if (math)
       out += fmt::format("\\ensuremath{{{}}}", math->second);
     else

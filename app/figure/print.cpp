@@ -36,12 +36,20 @@ std::size_t exponent_length(std::string_view text) {
 
 /// The symbols of our equations; "_" and "^" behind other letters are those letters' own.
 bool is_symbol(std::string_view before) {
-  for (const std::string_view symbol : {"S", "C", "G", "k", "v", "q", "z", "x", "σ", "α", "β", "Δ", "δ", "ω"}) {
+  for (const std::string_view symbol : {"S", "C", "G", "B", "T", "W", "e", "g", "k", "o", "p", "q", "v",   "w",      "x",
+                                        "z", "α", "β", "γ", "δ", "Δ", "κ", "λ", "σ", "Σ", "Π", "ω", "max", "softmax"}) {
     if (!before.ends_with(symbol)) continue;
     const std::string_view rest = before.substr(0, before.size() - symbol.size());
-    return rest.empty() || (!std::isalnum(static_cast<unsigned char>(rest.back())) && rest.back() != '_' && rest.back() != '-');
+    if (rest.empty() || (!std::isalnum(static_cast<unsigned char>(rest.back())) && rest.back() != '_' && rest.back() != '-')) return true;
   }
   return false;
+}
+
+/// Whether one letter alone stands there: names have no braces behind "_".
+bool is_letter(std::string_view before) {
+  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-'; };
+  return !before.empty() && std::isalpha(static_cast<unsigned char>(before.back())) &&
+         (before.size() == 1 || !is_word(before[before.size() - 2]));
 }
 
 /// What stands behind "_" or "^": one sign or what is in braces, where words end behind it; else empty.
@@ -92,7 +100,8 @@ std::vector<SetPart> set_parts(std::string_view text) {
   std::vector<SetPart> parts{{"", 0}};
   for (std::size_t i = 0; i < text.size();) {
     std::size_t length = 0;
-    const bool may_be = (text[i] == '_' || text[i] == '^') && is_symbol(text.substr(0, i));
+    const bool may_be = (text[i] == '_' || text[i] == '^') &&
+                        (is_symbol(text.substr(0, i)) || (text.substr(i + 1).starts_with('{') && is_letter(text.substr(0, i))));
     const std::string_view index = may_be ? index_in(text.substr(i + 1), length) : std::string_view();
     if (index.empty()) {
       if (parts.back().level != 0) parts.push_back({"", 0});

@@ -96,7 +96,10 @@ TEST_CASE("symbols of equations stand below and above the line, names of models 
   CHECK(set_parts("S_t − S_{t−1}") == Parts{{"S", 0}, {"t", -1}, {" − S", 0}, {"t−1", -1}});
   CHECK(set_parts("reads, G^Q") == Parts{{"reads, G", 0}, {"Q", 1}});
   CHECK(set_parts("σ_i, singular values") == Parts{{"σ", 0}, {"i", -1}, {", singular values", 0}});
-  for (const char* name : {"linear_dpfp", "niah_S_gla", "k_proj", "x_embeddings.weight", "a_b", "plain"})
+  CHECK(set_parts("o_t = Σ_s A_{t,s} v_s") ==
+        Parts{{"o", 0}, {"t", -1}, {" = Σ", 0}, {"s", -1}, {" A", 0}, {"t,s", -1}, {" v", 0}, {"s", -1}});
+  CHECK(set_parts("softmax_h(λ)") == Parts{{"softmax", 0}, {"h", -1}, {"(λ)", 0}});
+  for (const char* name : {"A_1", "linear_dpfp", "niah_S_gla", "k_proj", "x_embeddings.weight", "a_b", "plain"})
     CHECK(set_parts(name) == Parts{{name, 0}});
 }
 
