@@ -89,7 +89,10 @@ std::vector<PreparedCell> prepare_all(const EvalArguments& arguments) {
 class Scoring {
  public:
   explicit Scoring(const EvalArguments& arguments)
-      : names_(arguments.checkpoints), device_(arguments.device), cells_(prepare_all(arguments)) {
+      : names_(arguments.checkpoints),
+        device_(arguments.device),
+        memory_(static_cast<std::size_t>(arguments.memory) * 1'000'000),
+        cells_(prepare_all(arguments)) {
     for (const std::string& path : names_) checkpoints_.push_back(open_checkpoint(path));
   }
 
@@ -113,7 +116,7 @@ class Scoring {
   void load(std::size_t checkpoint) {
     if (pool_ && loaded_ == checkpoint) return;
     pool_.reset();
-    pool_.emplace(checkpoints_[checkpoint], device_);
+    pool_.emplace(checkpoints_[checkpoint], device_, memory_);
     loaded_ = checkpoint;
     print_notes(pool_->model().notes());
     tokenizer_ = make_tokenizer(*checkpoints_[checkpoint], pool_->model().vocab());
@@ -121,6 +124,7 @@ class Scoring {
 
   std::vector<std::string> names_;
   DeviceChoice device_;
+  std::size_t memory_;  // bytes
   std::vector<PreparedCell> cells_;
   std::vector<std::shared_ptr<const Checkpoint>> checkpoints_;
   std::optional<ScorerPool> pool_;

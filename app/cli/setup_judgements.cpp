@@ -79,6 +79,11 @@ void add_eval(CLI::App& app, EvalArguments& eval) {
       ->needs(prompts);
   command.add_flag("--special", eval.lists.base.special, "read names of special tokens in prompt files as those tokens")->needs(prompts);
   add_compute(command, eval.device);
+  command
+      .add_option("--memory", eval.memory,
+                  "MB that states and caches of the texts read at a time take; where they need more, fewer are read side by side (default: "
+                  "as many as they take)")
+      ->check(CLI::Range(1, 100'000'000));
   add_json(command, eval.json, "the scores");
   command.add_option("--csv", eval.csv, "write the scores to this file");
   command.add_option("--hdf5", eval.hdf5, "write them to this HDF5 file, a group of columns for each checkpoint and task");

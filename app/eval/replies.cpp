@@ -154,7 +154,9 @@ TaskScore score_replies(ScorerPool& pool, const std::shared_ptr<const Tokenizer>
   const ReplyScorer by_reply(pool.model().checkpoint(), tokenizer, most);
   std::vector<ReplyHits> replies(static_cast<std::size_t>(count));
   const auto work = [&](Scorer& scorer, std::int64_t i, const std::stop_token& stop) {
-    const ReplyScorer::Scored scored = by_reply.score(scorer.model_ptr(), make(i), stop);
+    const AskedPrompt prompt = make(i);
+    const ReadingRoom::Place place = pool.room_for(std::ssize(prompt.ids) + most.value_or(most_tokens(prompt, *tokenizer)));
+    const ReplyScorer::Scored scored = by_reply.score(scorer.model_ptr(), prompt, stop);
     replies[static_cast<std::size_t>(i)] = scored.found;
     return scored.tokens;
   };

@@ -1,5 +1,7 @@
 #include "engine/run/scoring.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -154,15 +156,44 @@ class SharedWork {
 
 }  // namespace
 
-ScorerPool::ScorerPool(std::shared_ptr<const Checkpoint> checkpoint, const DeviceChoice& device) {
+std::size_t bytes_of_states(const Model& model, std::int64_t tokens) {
+  std::int64_t numbers = 0;
+  for (std::int64_t i = 0; i < model.layers(); ++i) {
+    const MixerLayout& layout = model.layout(i);
+    for (const MixerLayout::Memory& memory : layout.memory) numbers += memory.shape.size();
+    for (const Shape& cache : layout.conv_caches) numbers += cache.size();
+    numbers += tokens * (layout.kv_heads * (layout.key_dim + layout.value_dim) + layout.index_dim);
+  }
+  return static_cast<std::size_t>(numbers) * sizeof(float);
+}
+
+ReadingRoom::Place ReadingRoom::take(std::size_t bytes, std::int64_t tokens) {
+  constexpr double megabyte = 1e6;
+  if (bytes_ > 0 && bytes > bytes_)
+    throw Error(fmt::format("states and caches of a text of {} tokens take {:.1f} MB, and --memory allows {:.1f}", tokens,
+                            static_cast<double>(bytes) / megabyte, static_cast<double>(bytes_) / megabyte));
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return bytes_ == 0 || taken_ + bytes <= bytes_; });
+  taken_ += bytes;
+  return Place(*this, bytes);
+}
+
+ReadingRoom::Place::~Place() {
+  const std::lock_guard lock(room_.mutex_);
+  room_.taken_ -= bytes_;
+  room_.changed_.notify_all();
+}
+
+ScorerPool::ScorerPool(std::shared_ptr<const Checkpoint> checkpoint, const DeviceChoice& device, std::size_t reading_budget)
+    : room_(reading_budget) {
   if (std::shared_ptr<Backend> cuda = open_cuda_device(device)) {
     scorers_.push_back(std::make_unique<Scorer>(Model::load(checkpoint, std::move(cuda))));
   } else {
     const int threads = device.threads == 0 ? thread_count() : device.threads;
     const int models = checkpoint->parameters() > kLargeModel ? 1 : threads;
     for (int i = 0; i < models; ++i) {
-      scorers_.push_back(std::make_unique<Scorer>(
-          Model::load(checkpoint, std::shared_ptr<Backend>(make_cpu_backend(models == 1 ? threads : 1, device.precision)))));
+      std::shared_ptr<Backend> cpu = make_cpu_backend(models == 1 ? threads : 1, device.precision);
+      scorers_.push_back(std::make_unique<Scorer>(i == 0 ? Model::load(checkpoint, std::move(cpu)) : model().beside(std::move(cpu))));
     }
   }
   weights_are_finite_ = !find_not_finite(model());
@@ -188,6 +219,7 @@ std::vector<std::vector<TargetScore>> ScorerPool::score(std::int64_t count, cons
   std::vector<std::vector<TargetScore>> scores(static_cast<std::size_t>(count));
   const auto work = [&](Scorer& scorer, std::int64_t i, const std::stop_token& stop) {
     const ScoredSequence sequence = make(i);
+    const ReadingRoom::Place place = room_for(std::ssize(sequence.ids));
     scores[static_cast<std::size_t>(i)] = scorer.score(sequence, stop);
     return sequence.targets.empty() ? 0 : sequence.targets.back().position + 1;
   };

@@ -1,8 +1,10 @@
 // How well a model predicts tokens that are known: right or wrong, and how probable it held them.
 #pragma once
 
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <stop_token>
 #include <vector>
 
@@ -50,14 +52,45 @@ class Scorer {
   Buffer hidden_, rows_, logits_;
 };
 
+/// What is kept of a text of so many tokens while a model reads it.
+std::size_t bytes_of_states(const Model& model, std::int64_t tokens);
+
+/// What the states and caches of the texts that are being read may take together, in bytes: a text that finds too little waits for others.
+class ReadingRoom {
+ public:
+  explicit ReadingRoom(std::size_t bytes) : bytes_(bytes) {}
+
+  /// What one text takes, until its end.
+  class Place {
+   public:
+    Place(ReadingRoom& room, std::size_t bytes) : room_(room), bytes_(bytes) {}
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+    ~Place();
+
+   private:
+    ReadingRoom& room_;
+    std::size_t bytes_;
+  };
+  /// `tokens`: the text's. Throws Error where it needs more than there is.
+  Place take(std::size_t bytes, std::int64_t tokens);
+
+ private:
+  std::size_t bytes_, taken_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
 /// Several scorers at work on one checkpoint, each on a thread of its own with a model of one thread; a model too large for that has all
-/// threads to itself, and on a CUDA device there is one.
+/// threads to itself, and on a CUDA device there is one. They hold the weights once.
 class ScorerPool {
  public:
-  /// Throws Error, DeviceError.
-  ScorerPool(std::shared_ptr<const Checkpoint> checkpoint, const DeviceChoice& device);
+  /// `reading_budget`: bytes for states and caches of the texts that are being read; 0: as many as they take. Throws Error, DeviceError.
+  ScorerPool(std::shared_ptr<const Checkpoint> checkpoint, const DeviceChoice& device, std::size_t reading_budget = 0);
 
   const Model& model() const { return scorers_.front()->model(); }
+  /// For a text of so many tokens; held while it is read.
+  ReadingRoom::Place room_for(std::int64_t tokens) { return room_.take(bytes_of_states(model(), tokens), tokens); }
   /// Throws NotFiniteError if the model has a number that is not finite: which, and what comes of it when it reads what `make` makes.
   void check_weights(const std::function<ScoredSequence()>& make);
 
@@ -75,6 +108,7 @@ class ScorerPool {
 
  private:
   std::vector<std::unique_ptr<Scorer>> scorers_;
+  ReadingRoom room_;
   bool weights_are_finite_ = true;
 };
 

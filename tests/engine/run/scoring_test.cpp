@@ -136,4 +136,31 @@ TEST_CASE("a model beside another holds no weights of its own and reads the same
   }
 }
 
+TEST_CASE("texts that find no room for their states wait for others; one that needs more than there is is refused") {
+  const Editable softmax(small_config("transformer"));
+  const std::size_t of_one = bytes_of_states(*softmax.model(), 46);
+  CHECK(of_one > bytes_of_states(*softmax.model(), 45));
+  CHECK(bytes_of_states(*Editable(small_config("gla")).model(), 46) == bytes_of_states(*Editable(small_config("gla")).model(), 45));
+  ScorerPool free(softmax.checkpoint(), {.threads = 3}), narrow(softmax.checkpoint(), {.threads = 3}, of_one);
+  CHECK(same(free.score(20, numbered), narrow.score(20, numbered)));
+  ScorerPool too_narrow(softmax.checkpoint(), {.threads = 3}, of_one - 1);
+  CHECK(error_of([&] { too_narrow.score(20, numbered); }).starts_with("states and caches of a text of 46 tokens take "));
+
+  ReadingRoom room(100);
+  std::atomic<int> inside = 0, most = 0;
+  {
+    std::vector<std::jthread> readers;
+    for (int i = 0; i < 8; ++i) {
+      readers.emplace_back([&] {
+        const ReadingRoom::Place place = room.take(40, 1);
+        const int now = ++inside;
+        for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) continue;
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        --inside;
+      });
+    }
+  }
+  CHECK(most <= 2);
+}
+
 }  // namespace statescope::test::scoring_test
