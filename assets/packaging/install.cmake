@@ -66,6 +66,8 @@ foreach(component ${components})
   set(name statescope)
   if(NOT component STREQUAL runtime)
     set(name statescope-${component})
+    configure_file(assets/packaging/lintian-overrides.in ${CMAKE_BINARY_DIR}/lintian/${name} @ONLY)
+    install(FILES ${CMAKE_BINARY_DIR}/lintian/${name} DESTINATION ${share}/lintian/overrides COMPONENT ${component})
   endif()
   install(FILES LICENSE DESTINATION ${share}/doc/${name} RENAME copyright COMPONENT ${component})
   install(FILES ${manual}/changelog.gz DESTINATION ${share}/doc/${name} COMPONENT ${component})
@@ -99,6 +101,7 @@ set(CPACK_COMPONENT_RUNTIME_DESCRIPTION
 and back, and shows what their recurrent state does: a desktop program and a
 command line, with lessons and small trained models.")
 set(CPACK_COMPONENT_MPI_DESCRIPTION "The part of Statescope that spreads a command over the processes of a cluster.")
-set(CPACK_COMPONENT_REMOTE_DESCRIPTION "The part of Statescope that connects a window with an engine on another machine.")
+set(CPACK_COMPONENT_REMOTE_DESCRIPTION "The part of Statescope that connects a window with an engine
+on another machine.")
 set(CPACK_COMPONENT_CUDA_DESCRIPTION "The part of Statescope that runs models on NVIDIA GPUs.")
 include(CPack)
