@@ -124,7 +124,8 @@ Picture::Picture(const AttentionData& data_, Canvas& canvas_, Rect area, const F
   const Rect inner = inset(area, 8 * s);
   title = {inner.x, inner.y, inner.w, std::min(inner.h, caption_height(frame))};
   words = {inner.x, title.bottom(), inner.w, inner.bottom() - title.bottom()};
-  const float left = token_side_width(frame), right = 12 * s + canvas.text_width("≤ −0.002", value(frame, kSmallType, {})) + 16 * s;
+  const float left = token_side_width(frame),
+              right = bar_room(frame, 12 * s + canvas.text_width("≤ −0.002", value(frame, kSmallType, {})) + 16 * s);
   const float name = 17 * s, named = 1.4f * kSmallType * s, w = inner.w - left - right;
   const float top = title.bottom() + name + named, room = inner.bottom() - top;
   if (w < 80 * s || room < 40 * s) return;

@@ -101,7 +101,7 @@ void draw_curve_of(const Picture& picture) {
   const std::string name = data.mode == BranchesMode::divergence ? Views::tr("KL(parent ‖ here) of the next token, nat")
                                                                  : Views::tr("largest change of a logit");
   draw_value_axis(picture.canvas, picture.plot, data.axis, name, picture.frame);
-  draw_curve(picture.canvas, picture.plot, data.axis, data.values, picture.frame.theme.ink, 1.5f * picture.s);
+  draw_curve(picture.canvas, picture.plot, data.axis, data.values, {picture.frame.theme.ink}, 1.5f * picture.s, picture.frame);
   draw_changed_line(picture);
   draw_token_axis(picture.canvas, picture.plot, data.tokens, picture.frame);
   hit_plot(picture.canvas, picture.plot, {{BranchesSheets::tokens, 0}, 1, data.tokens.count(), 0, 0});

@@ -62,6 +62,7 @@ struct ColorScale {
   ColorMap map = ColorMap::viridis;
   float low = 0, high = 1;
   bool logarithmic = false;
+  bool operator==(const ColorScale&) const = default;
 };
 
 /// `rows` × `columns` cells, row-major, as one image: never one rectangle per cell.

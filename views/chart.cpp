@@ -5,99 +5,28 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numbers>
 #include <numeric>
 #include <set>
 
 #include "views/colormaps.h"
+#include "views/line_look.h"
 #include "views/parts.h"
 #include "views/plot.h"
 
 namespace statescope {
 namespace {
 
-constexpr float kMarker = 3.5f;     // half its width
+constexpr float kMarker = 3.5f;  // half its width
+constexpr float kLine = 1.5f;
 constexpr float kSample = 26;       // of a line with its marker, in the legend
 constexpr float kDodge = 2.5f;      // between series, so that intervals do not cover each other
-constexpr std::int64_t kLooks = 7;  // identity colours, each with a marker of its own
+constexpr std::int64_t kLooks = 7;  // identity colours
 
 using Points = std::vector<Point>;
 
-/// How a series is told from the others.
-struct Look {
-  Color color;
-  std::int64_t marker = 0, dash = 0;
-};
-Look look_of(std::size_t series, const Theme& theme) {
+LineLook look_of(std::size_t series, const Theme& theme) {
   const auto i = static_cast<std::int64_t>(series);
-  return {identity_color((i + 1) % kLooks, theme), i % kLooks, i};
-}
-
-/// Lengths of ink and gap, in turn; empty: an unbroken line.
-std::span<const float> dash_pattern(std::int64_t dash) {
-  static constexpr float dashes[] = {7, 3}, dots[] = {2, 2.5f}, mixed[] = {8, 2.5f, 2, 2.5f};
-  static constexpr std::span<const float> patterns[] = {{}, dashes, dots, mixed};
-  return patterns[dash % 4];
-}
-
-void stroke(Canvas& canvas, const Points& points, const Look& look, const Frame& frame) {
-  const float s = frame.scale, width = 1.5f * s;
-  const std::span<const float> pattern = dash_pattern(look.dash);
-  if (pattern.empty()) return canvas.path(points, look.color, width);
-  std::size_t part = 0;
-  float left = pattern[0] * s;  // of the part that is being drawn
-  Points ink{points.front()};
-  for (std::size_t i = 1; i < points.size(); ++i) {
-    Point from = points[i - 1];
-    for (float rest = std::hypot(points[i].x - from.x, points[i].y - from.y); rest > 0;) {
-      const float step = std::min(left, rest), share = step / rest;
-      from = {std::lerp(from.x, points[i].x, share), std::lerp(from.y, points[i].y, share)};
-      rest -= step;
-      left -= step;
-      if (part % 2 == 0) ink.push_back(from);
-      if (left > 0) continue;
-      if (part % 2 == 0) canvas.path(ink, look.color, width);
-      part = (part + 1) % pattern.size();
-      left = pattern[part] * s;
-      ink.assign(1, from);
-    }
-  }
-  if (part % 2 == 0 && ink.size() > 1) canvas.path(ink, look.color, width);
-}
-
-/// A regular polygon whose first corner stands `turn` of a circle after the right.
-Points polygon(Point at, int corners, double turn, float radius) {
-  Points points;
-  for (int i = 0; i < corners; ++i) {
-    const double angle = 2 * std::numbers::pi * (turn + static_cast<double>(i) / corners);
-    points.push_back({at.x + radius * static_cast<float>(std::cos(angle)), at.y + radius * static_cast<float>(std::sin(angle))});
-  }
-  return points;
-}
-
-void draw_marker(Canvas& canvas, Point at, const Look& look, const Frame& frame) {
-  const float r = kMarker * frame.scale;
-  const auto filled = [&](int corners, double turn, float radius) { canvas.path(polygon(at, corners, turn, radius), look.color, 0, true); };
-  const auto crossed = [&](float x, float y) {
-    canvas.line({at.x - x, at.y - y}, {at.x + x, at.y + y}, look.color, 1.5f * frame.scale);
-    canvas.line({at.x - y, at.y + x}, {at.x + y, at.y - x}, look.color, 1.5f * frame.scale);
-  };
-  switch (look.marker) {
-    case 0:
-      return filled(16, 0, r);
-    case 1:
-      return filled(4, 0.125, 1.3f * r);
-    case 2:
-      return filled(3, -0.25, 1.4f * r);
-    case 3:
-      return filled(4, 0, 1.4f * r);
-    case 4:
-      return filled(3, 0.25, 1.4f * r);
-    case 5:
-      return crossed(r, r);
-    default:
-      return crossed(1.3f * r, 0);
-  }
+  return {identity_color((i + 1) % kLooks, theme), i};
 }
 
 std::string axis_title(const ChartAxis& axis) { return axis.unit.empty() ? axis.name : fmt::format("{} ({})", axis.name, axis.unit); }
@@ -214,11 +143,11 @@ class Drawing {
 
   void draw_series(Canvas& canvas, std::size_t index) const {
     const ChartSeries& series = chart_.series[index];
-    const Look look = look_of(index, frame_.theme);
+    const LineLook look = look_of(index, frame_.theme);
     Points line;
     const auto end_line = [&] {
-      if (line.size() > 1 && chart_.joined) stroke(canvas, line, look, frame_);
-      for (const Point at : line) draw_marker(canvas, at, look, frame_);
+      if (line.size() > 1 && chart_.joined) draw_line(canvas, line, look, kLine * frame_.scale, frame_);
+      for (const Point at : line) draw_marker(canvas, at, look, kMarker, frame_);
       line.clear();
     };
     for (std::size_t i = 0; i < series.y.size(); ++i) {
@@ -243,9 +172,9 @@ class Drawing {
 
 void draw_entry(Canvas& canvas, Point at, const Chart& chart, std::size_t series, float width, const Frame& frame) {
   const float sample = kSample * frame.scale;
-  const Look look = look_of(series, frame.theme);
-  if (chart.joined) stroke(canvas, {at, {at.x + sample, at.y}}, look, frame);
-  draw_marker(canvas, {at.x + sample / 2, at.y}, look, frame);
+  const LineLook look = look_of(series, frame.theme);
+  if (chart.joined) draw_line(canvas, Points{at, {at.x + sample, at.y}}, look, kLine * frame.scale, frame);
+  draw_marker(canvas, {at.x + sample / 2, at.y}, look, kMarker, frame);
   fitted_text(canvas, {at.x + sample + 5 * frame.scale, at.y}, chart.series[series].name, label(frame, kSmallType, frame.theme.ink),
               width - sample - 5 * frame.scale);
 }

@@ -71,7 +71,8 @@ struct Picture {
     const Rect inner = inset(area, 8 * s);
     title = {inner.x, inner.y, inner.w, std::min(inner.h, caption_height(frame))};
     const float left = group_axis_width(canvas, data.own, frame) + head, below = group_axis_height(frame) + head;
-    const float bar_width = 12 * s + canvas.text_width("-1.00", value(frame, kSmallType, {})) + 14 * s, facts_width = 190 * s;
+    const float bar_width = bar_room(frame, 12 * s + canvas.text_width("-1.00", value(frame, kSmallType, {})) + 14 * s),
+                facts_width = 190 * s;
     const float top = title.bottom() + 4 * s, w = inner.w - left - bar_width - gap, h = inner.bottom() - top - below;
     facts = {inner.x, top, inner.w, inner.bottom() - top};
     const bool beside = w - facts_width - gap >= 120 * s;

@@ -46,7 +46,7 @@ Picture::Picture(const DecayData& data_, Canvas& canvas_, Rect area, const Frame
     ranks = {left, top, inner.right() - left, inner.bottom() - top - 20 * s};
     return;
   }
-  bar_width = 12 * s + 4 * s + canvas.text_width("≤ 0.001", value(frame, kSmallType, {})) + 8 * s;
+  bar_width = bar_room(frame, 12 * s + 4 * s + canvas.text_width("≤ 0.001", value(frame, kSmallType, {})) + 8 * s);
   const float width = std::max(40 * s, inner.right() - left - bar_width);
   token_axis = inner.bottom() - top - token_axis_height(frame) > 30 * s;
   const float bottom = inner.bottom() - (token_axis ? token_axis_height(frame) : 0);
@@ -132,9 +132,9 @@ void draw_chosen_curve(const Picture& picture) {
   const Plot part = left_part(picture.curve, static_cast<float>(columns) / static_cast<float>(std::max<std::int64_t>(1, n)));
   const Theme& theme = picture.frame.theme;
   for (std::int64_t c = 0; heads && c < data.channels; ++c)
-    draw_curve(picture.canvas, part, axis, channel(c), faded(identity_color(c + 1, theme), 0.7f), picture.s);
-  draw_curve(picture.canvas, part, axis, channel(data.chosen), heads ? identity_color(data.chosen + 1, theme) : theme.ink,
-             2.5f * picture.s);
+    draw_curve(picture.canvas, part, axis, channel(c), {faded(identity_color(c + 1, theme), 0.7f), c}, picture.s, picture.frame);
+  draw_curve(picture.canvas, part, axis, channel(data.chosen),
+             {heads ? identity_color(data.chosen + 1, theme) : theme.ink, heads ? data.chosen : -1}, 2.5f * picture.s, picture.frame);
   const int sheet = cumulative ? DecaySheets::curve : DecaySheets::cells;  // that of α, of all tokens
   if (n > 0) hit_plot(picture.canvas, picture.curve, {{sheet, Hit::here, 0}, 1, n});
 }

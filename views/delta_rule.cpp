@@ -187,14 +187,16 @@ void draw_lane(const Picture& picture, const Picture::Place& place) {
     picture.canvas.line({place.plot.x, zero}, {place.plot.right(), zero}, picture.frame.theme.faint, s);
   }
   if (lane.mode == DeltaMode::gates) draw_negative_marks(picture, place.plot, axis);
-  // Lines often lie on each other: the one beneath is the widest.
+  // Lines often lie on each other: in a window the one beneath is the widest, on paper they have dashes.
   constexpr std::array<float, 3> widths = {2, 3.5f, 1.5f};
+  const auto number = [&](std::size_t line) { return lane.lines.size() > 1 ? static_cast<std::int64_t>(line) : -1; };
   for (std::size_t i = 0; i < lane.lines.size(); ++i)
-    draw_curve(picture.canvas, place.plot, axis, data.rule.*lane.lines[i].values, picture.color(lane.lines[i]), widths[i] * s);
+    draw_curve(picture.canvas, place.plot, axis, data.rule.*lane.lines[i].values, {picture.color(lane.lines[i]), number(i)},
+               (picture.frame.shown.cursor ? widths[i] : 1.5f) * s, picture.frame);
   const bool wide = place.plot.w > 420 * s;
   std::vector<LegendEntry> legend;
   for (const Line& line : lane.lines)
-    legend.push_back({picture.color(line), wide ? line.signed_name(data.rule.two_keys) : Views::tr(line.name)});
+    legend.push_back({picture.color(line), wide ? line.signed_name(data.rule.two_keys) : Views::tr(line.name), number(legend.size())});
   if (lane.mode == DeltaMode::gates && data.negative > 0)
     legend.push_back({faded(identity_color(2, picture.frame.theme), 0.45f), Views::tr("negative: {}", data.negative)});
   draw_legend(picture.canvas, {place.plot.x, place.plot.y - 16 * s, place.plot.w, 16 * s}, legend, picture.frame);

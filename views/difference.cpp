@@ -174,7 +174,7 @@ struct Picture {
     const Rect inner = inset(area, 8 * s);
     title = {inner.x, inner.y, inner.w, std::min(inner.h, caption_height(frame))};
     const float left = group_axis_width(canvas, data.channels, frame), top = title.bottom() + 6 * s;
-    const float bar_width = 12 * s + canvas.text_width("-0.0005", value(frame, kSmallType, {})) + 20 * s;
+    const float bar_width = bar_room(frame, 12 * s + canvas.text_width("-0.0005", value(frame, kSmallType, {})) + 20 * s);
     const float w = inner.w - left - bar_width, h = inner.bottom() - top - token_axis_height(frame);
     if (w < 60 * s || h < 30 * s) return;
     plot = zoomed(canvas, {inner.x + left, top, w, h}, true, true, frame);

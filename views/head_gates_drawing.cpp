@@ -136,7 +136,7 @@ void draw_sharpness(const Picture& picture, Rect area) {
                   area.h - 22 * s - 36 * s};
   if (plot.w < 60 * s || plot.h < 30 * s) return picture.canvas.left_out();
   draw_value_axis(picture.canvas, plot, {0, 1}, "", picture.frame);
-  const LegendEntry legend[] = {{q_color(theme), Views::tr("entropy Q")}, {k_color(theme), "K"}, {flow_color(theme), "C(t,t)"}};
+  const LegendEntry legend[] = {{q_color(theme), Views::tr("entropy Q"), 0}, {k_color(theme), "K", 1}, {flow_color(theme), "C(t,t)", 2}};
   draw_legend(picture.canvas, {area.x, area.y, area.w, 18 * s}, legend, picture.frame);
   const ValueAxis lambda{0.25, 16, true};
   const auto x_of = [&](double value) { return plot.x + plot.w * static_cast<float>(lambda.share(value)); };
@@ -147,15 +147,16 @@ void draw_sharpness(const Picture& picture, Rect area) {
   }
   fitted_text(picture.canvas, {area.x + area.w / 2, plot.bottom() + 25 * s}, Views::tr("λ: a probe, the run stays as it is"),
               label(picture.frame, kSmallType, theme.faint, Align::center), area.w);
-  const auto draw_line = [&](const std::vector<float>& values, Color color) {
+  const auto draw_values = [&](const std::vector<float>& values, Color color, std::int64_t number) {
     std::vector<Point> points;
     for (std::size_t i = 0; i < values.size(); ++i) points.push_back({x_of(data.lambdas[i]), height_of(plot, {0, 1}, values[i])});
-    if (points.size() > 1) picture.canvas.path(points, color, 2.5f * s);
-    for (const Point& p : points) picture.canvas.fill_rect({p.x - 3 * s, p.y - 3 * s, 6 * s, 6 * s}, color, 3 * s);
+    const LineLook look = on(picture.frame, {color, number});
+    if (points.size() > 1) draw_line(picture.canvas, points, look, 2.5f * s, picture.frame);
+    for (const Point& p : points) draw_marker(picture.canvas, p, {color, std::max<std::int64_t>(look.number, 0)}, 3, picture.frame);
   };
-  draw_line(data.curve_q, q_color(theme));
-  draw_line(data.curve_k, k_color(theme));
-  draw_line(data.curve_flow, flow_color(theme));
+  draw_values(data.curve_q, q_color(theme), 0);
+  draw_values(data.curve_k, k_color(theme), 1);
+  draw_values(data.curve_flow, flow_color(theme), 2);
   const float x = x_of(data.lambda);
   picture.canvas.line({x, plot.y}, {x, plot.bottom()}, theme.accent, 2 * s);
   if (!data.lambdas.empty()) picture.canvas.hit(plot, {{HeadGatesSheets::sharpness, 0}, 1, std::ssize(data.lambdas), 0, 0});
@@ -199,11 +200,11 @@ void draw_lane(const Picture& picture, const Lane& lane, Plot plot) {
   const Rect above{plot.x, plot.y - 17 * s, plot.w, 17 * s};
   if (!lane.gates) {
     draw_value_axis(picture.canvas, plot, {0, 1}, "", picture.frame);
-    const LegendEntry legend[] = {{q_color(theme), Views::tr("entropy Q")}, {k_color(theme), "K"}, {flow_color(theme), "C(t,t)"}};
+    const LegendEntry legend[] = {{q_color(theme), Views::tr("entropy Q"), 0}, {k_color(theme), "K", 1}, {flow_color(theme), "C(t,t)", 2}};
     draw_legend(picture.canvas, above, legend, picture.frame);
-    draw_curve(picture.canvas, plot, {0, 1}, data.entropy_q, q_color(theme), 2 * s);
-    draw_curve(picture.canvas, plot, {0, 1}, data.entropy_k, k_color(theme), 2 * s);
-    draw_curve(picture.canvas, plot, {0, 1}, data.own_flow, flow_color(theme), 2 * s);
+    draw_curve(picture.canvas, plot, {0, 1}, data.entropy_q, {q_color(theme), 0}, 2 * s, picture.frame);
+    draw_curve(picture.canvas, plot, {0, 1}, data.entropy_k, {k_color(theme), 1}, 2 * s, picture.frame);
+    draw_curve(picture.canvas, plot, {0, 1}, data.own_flow, {flow_color(theme), 2}, 2 * s, picture.frame);
     return;
   }
   const Plot strip{{plot.x, plot.bottom() - 13 * s, plot.w, 13 * s}, {plot.all.x, plot.bottom() - 13 * s, plot.all.w, 13 * s}};
@@ -211,7 +212,7 @@ void draw_lane(const Picture& picture, const Lane& lane, Plot plot) {
   plot.all.h = plot.h;
   draw_value_axis(picture.canvas, plot, {0, 1}, "", picture.frame);
   std::vector<LegendEntry> legend;
-  for (std::int64_t h = 0; h < data.heads; ++h) legend.push_back({head_color(h, theme), std::to_string(h)});
+  for (std::int64_t h = 0; h < data.heads; ++h) legend.push_back({head_color(h, theme), std::to_string(h), h});
   const TextStyle style = label(picture.frame, kSmallType, theme.faint);
   fitted_text(picture.canvas, {above.x, above.y + above.h / 2}, lane.name, style, above.w);
   const float x = above.x + picture.canvas.text_width(lane.name, style) + 14 * s;
@@ -219,8 +220,8 @@ void draw_lane(const Picture& picture, const Lane& lane, Plot plot) {
   if (x < above.right()) draw_legend(picture.canvas, {x, above.y, above.right() - x, above.h}, legend, picture.frame);
   for (std::int64_t h = 0; h < data.heads; ++h) {
     const auto values = std::span(*lane.gates).subspan(static_cast<std::size_t>(h) * n, n);
-    draw_curve(picture.canvas, plot, {0, 1}, values, head_color(h, theme),
-               (h == data.chosen && picture.frame.shown.cursor ? 2.5f : 1.5f) * s);
+    draw_curve(picture.canvas, plot, {0, 1}, values, {head_color(h, theme), h},
+               (h == data.chosen && picture.frame.shown.cursor ? 2.5f : 1.5f) * s, picture.frame);
   }
   draw_winners(picture, strip, *lane.winners);
 }
@@ -250,7 +251,8 @@ void draw_flow(const Picture& picture) {
   const HeadGatesData& data = picture.data;
   const float s = picture.s;
   const Rect& body = picture.body;
-  const float left = token_side_width(picture.frame), bottom = token_axis_height(picture.frame), bar = 64 * s, note = 18 * s;
+  const float left = token_side_width(picture.frame), bottom = token_axis_height(picture.frame), note = 18 * s,
+              bar = bar_room(picture.frame, 64 * s);
   const float side = std::min(body.w - left - bar, body.h - bottom - note);
   if (side < 40 * s) picture.canvas.left_out();
   if (side < 40 * s || data.map.rows() == 0) return;

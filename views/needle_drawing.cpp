@@ -149,14 +149,17 @@ void draw_curves(const Picture& picture) {
   const bool mean = data.mode == NeedleMode::places || data.curves.size() > 1;
   std::vector<LegendEntry> legend;
   if (mean) legend.push_back({theme.ink, Views::tr("mean of the layers")});
-  for (const NeedleColor& color : data.colors) legend.push_back({identity_color(color.identity, theme), color.name});
-  draw_legend(picture.canvas, {plot.x, plot.y - 30 * picture.s, plot.w, kSmallType * picture.s}, legend, picture.frame);
+  std::vector<NeedleColor> colors = data.colors;
+  if (!picture.frame.shown.cursor) std::ranges::sort(colors, {}, &NeedleColor::identity);  // the same order in each panel
+  for (const NeedleColor& color : colors) legend.push_back({identity_color(color.identity, theme), color.name, color.identity});
+  const float from = picture.frame.shown.cursor ? plot.x : picture.title.x;
+  draw_legend(picture.canvas, {from, plot.y - 30 * picture.s, plot.right() - from, kSmallType * picture.s}, legend, picture.frame);
   for (const NeedleCurve& curve : data.curves) {
-    draw_curve(picture.canvas, plot, axis, curve.kept,
-               faded(identity_color(curve.identity, theme), curve.chosen && picture.frame.shown.cursor ? 1 : 0.75f),
-               (curve.chosen && picture.frame.shown.cursor ? 3 : 1.5f) * picture.s);
+    const bool chosen = curve.chosen && picture.frame.shown.cursor;
+    draw_curve(picture.canvas, plot, axis, curve.kept, {faded(identity_color(curve.identity, theme), chosen ? 1 : 0.75f), curve.identity},
+               (chosen ? 3 : 1.5f) * picture.s, picture.frame);
   }
-  if (mean) draw_curve(picture.canvas, plot, axis, data.mean, theme.ink, 2 * picture.s);
+  if (mean) draw_curve(picture.canvas, plot, axis, data.mean, {theme.ink}, 2 * picture.s, picture.frame);
   hit_plot(picture.canvas, plot, {{NeedleSheets::curves, Hit::all, 0}, 1, data.tokens.count()});
   if (picture.token_axis)
     draw_token_axis(picture.canvas, plot, data.tokens, picture.frame);

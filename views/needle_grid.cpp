@@ -123,7 +123,7 @@ Picture::Picture(const NeedleGridData& data_, Canvas& canvas_, Rect area, const 
   const Rect inner = inset(area, 8 * s);
   const float line = 1.5f * kBodyType * s;
   title = {inner.x, inner.y, inner.w, std::min(caption_height(frame), inner.h)};
-  const float left = canvas.text_width("100 %", small()) + 8 * s, names = 1.5f * kSmallType * s, right = 12 * s + 50 * s;
+  const float left = canvas.text_width("100 %", small()) + 8 * s, names = 1.5f * kSmallType * s, right = bar_room(frame, 12 * s + 50 * s);
   Rect body{inner.x + left, title.bottom() + names + 4 * s, inner.w - left - right, 0};
   body.h = inner.bottom() - body.y - 2 * names;
   const float list_width = 270 * s, list_height = 5.5f * line;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -314,7 +315,28 @@ void draw_token_axis(Canvas& canvas, const Plot& plot, const TokenAxis& axis, co
   for (std::int64_t i = (shown.from + step - 1) / step * step; i < shown.to; i += step) place(i, false);
 }
 
-void draw_curve(Canvas& canvas, const Plot& plot, const ValueAxis& axis, std::span<const float> values, Color color, float width) {
+namespace {
+
+/// Few enough that the line is seen between them; those of other lines stand elsewhere.
+void draw_markers(Canvas& canvas, const Plot& plot, const ValueAxis& axis, std::span<const float> values, const LineLook& look,
+                  const Frame& frame) {
+  constexpr float apart = 48, radius = 2.6f;  // units
+  const auto n = static_cast<std::int64_t>(values.size());
+  const float each = plot.all.w / static_cast<float>(n);
+  const auto step = std::max<std::int64_t>(1, std::llround(apart * frame.scale / each));
+  for (std::int64_t i = 0, next = step / 8 + look.number % 4 * step / 4; i < n; ++i) {
+    const float v = values[static_cast<std::size_t>(i)], x = plot.all.x + each * (static_cast<float>(i) + 0.5f);
+    if (i < next || std::isnan(v) || x < plot.x || x > plot.right()) continue;
+    draw_marker(canvas, {x, height_of(plot, axis, v)}, look, radius, frame);
+    next = i + step;
+  }
+}
+
+}  // namespace
+
+void draw_curve(Canvas& canvas, const Plot& plot, const ValueAxis& axis, std::span<const float> values, const LineLook& look, float width,
+                const Frame& frame) {
+  const LineLook shown_look = on(frame, look);
   const auto n = static_cast<std::int64_t>(values.size());
   if (n == 0 || plot.w <= 0 || plot.h <= 0) return;
   const auto columns = std::min(n, std::max<std::int64_t>(1, static_cast<std::int64_t>(plot.all.w)));
@@ -323,7 +345,7 @@ void draw_curve(Canvas& canvas, const Plot& plot, const ValueAxis& axis, std::sp
   std::vector<Point> points;
   const auto end_stroke = [&] {
     if (points.size() == 1) points.push_back({points[0].x + width, points[0].y});
-    if (!points.empty()) canvas.path(points, color, width);
+    if (!points.empty()) draw_line(canvas, points, shown_look, width, frame);
     points.clear();
   };
   for (std::int64_t c = std::max<std::int64_t>(0, shown.from - 1); c < std::min(columns, shown.to + 1); ++c) {
@@ -344,6 +366,11 @@ void draw_curve(Canvas& canvas, const Plot& plot, const ValueAxis& axis, std::sp
     if (*most > *least) points.push_back({x, height_of(plot, axis, *most)});
   }
   end_stroke();
+  if (shown_look.number >= 0) draw_markers(canvas, plot, axis, values, shown_look, frame);
+}
+
+float legend_sample(const LegendEntry& entry, const Frame& frame) {
+  return (on(frame, {entry.color, entry.line}).number < 0 ? 14 : 22) * frame.scale;
 }
 
 float draw_legend(Canvas& canvas, Rect line, std::span<const LegendEntry> entries, const Frame& frame) {
@@ -352,7 +379,8 @@ float draw_legend(Canvas& canvas, Rect line, std::span<const LegendEntry> entrie
   float x = line.x;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const LegendEntry& entry = entries[i];
-    const float width = 14 * s + canvas.text_width(entry.text, style);
+    const LineLook look = on(frame, {entry.color, entry.line});
+    const float sample = legend_sample(entry, frame), width = sample + canvas.text_width(entry.text, style);
     const std::string rest = fmt::format("+{}", entries.size() - i - 1), all = fmt::format("+{}", entries.size() - i);
     const float behind = i + 1 < entries.size() ? 8 * s + canvas.text_width(rest, style) : 0;
     if (x + width + behind > line.right()) {
@@ -360,12 +388,20 @@ float draw_legend(Canvas& canvas, Rect line, std::span<const LegendEntry> entrie
       if (x + canvas.text_width(all, style) <= line.right()) canvas.text({x, y}, all, label(frame, kSmallType, frame.theme.faint));
       return line.right();
     }
-    canvas.fill_rect({x, y - 2 * s, 10 * s, 4 * s}, entry.color, s);
-    canvas.text({x + 14 * s, y}, entry.text, style);
+    if (look.number < 0) {
+      canvas.fill_rect({x, y - 2 * s, 10 * s, 4 * s}, entry.color, s);
+    } else {
+      const std::array<Point, 2> sample_line = {{{x, y}, {x + sample - 4 * s, y}}};
+      draw_line(canvas, sample_line, look, 1.5f * s, frame);
+      draw_marker(canvas, {x + (sample - 4 * s) / 2, y}, look, 2.6f, frame);
+    }
+    canvas.text({x + sample, y}, entry.text, style);
     x += width + 12 * s;
   }
   return x;
 }
+
+float bar_room(const Frame& frame, float width) { return frame.shown.bar_room ? width : 0; }
 
 void draw_color_bar(Canvas& canvas, Rect bar, const ColorScale& scale, std::span<const ScaleMark> marks, const Frame& frame) {
   if (!frame.shown.color_bars) return;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "views/line_look.h"
 #include "views/view.h"
 
 namespace statescope {
@@ -97,14 +98,18 @@ float token_axis_height(const Frame& frame);
 void draw_cursor_line(Canvas& canvas, const Plot& plot, const TokenAxis& axis, const Frame& frame);
 
 /// values [n], value i in the middle of the i-th of n equal places; NaN interrupts. Where places are narrower than a unit, each unit spans
-/// from its least to its largest value: no peak is lost.
-void draw_curve(Canvas& canvas, const Plot& plot, const ValueAxis& axis, std::span<const float> values, Color color, float width);
+/// from its least to its largest value: no peak is lost. On paper with the look's dash, and some markers.
+void draw_curve(Canvas& canvas, const Plot& plot, const ValueAxis& axis, std::span<const float> values, const LineLook& look, float width,
+                const Frame& frame);
 
-/// Like a colour: a short name in front of it tells it from the others.
+/// What a colour means, or the line of that look (LineLook::number).
 struct LegendEntry {
   Color color;
   std::string text;
+  std::int64_t line = -1;
 };
+/// What an entry takes beside its text.
+float legend_sample(const LegendEntry& entry, const Frame& frame);
 /// In one line, those that fit, and of how many others there is no room. Returns where the next thing may stand: at the line's end where
 /// there are others.
 float draw_legend(Canvas& canvas, Rect line, std::span<const LegendEntry> entries, const Frame& frame);
@@ -114,6 +119,8 @@ struct ScaleMark {
   float value = 0;
   std::string text;
 };
+/// What a colour bar takes of a drawing's width: nothing where one for several drawings stands elsewhere.
+float bar_room(const Frame& frame, float width);
 /// Upright, the marks right of it: those that do not touch, from the ends on. `bar` is the colours' own place.
 void draw_color_bar(Canvas& canvas, Rect bar, const ColorScale& scale, std::span<const ScaleMark> marks, const Frame& frame);
 

@@ -223,7 +223,8 @@ ValueAxis logit_axis(const std::vector<TokenCurve>& curves) {
 void draw_followed(const Picture& picture, Rect plot, const ValueAxis& axis) {
   for (std::size_t k = 0; k < picture.data.curves.size(); ++k) {
     draw_curve(picture.canvas, plot, axis, picture.data.curves[k].values,
-               identity_color(static_cast<std::int64_t>(k) + 1, picture.frame.theme), 1.75f * picture.s);
+               {identity_color(static_cast<std::int64_t>(k) + 1, picture.frame.theme), static_cast<std::int64_t>(k)}, 1.75f * picture.s,
+               picture.frame);
   }
 }
 
@@ -238,7 +239,7 @@ void draw_legend_of(const Picture& picture, Rect plot) {
   if (data.mode == PredictionsMode::probabilities)
     legend.push_back({theme.ink, wide ? Views::tr("the token that follows") : Views::tr("next token")});
   for (std::size_t k = 0; k < data.curves.size(); ++k)
-    legend.push_back({identity_color(static_cast<std::int64_t>(k) + 1, theme), quoted(data.curves[k].text)});
+    legend.push_back({identity_color(static_cast<std::int64_t>(k) + 1, theme), quoted(data.curves[k].text), static_cast<std::int64_t>(k)});
   const float end = draw_legend(picture.canvas, {plot.x, plot.y - 32 * picture.s, plot.w, kSmallType * picture.s}, legend, picture.frame);
   if (data.right.empty() || data.mode == PredictionsMode::logits) return;
   const std::string squares = Views::tr("squares: the right answer where it is due"), brief = Views::tr("squares: right");
@@ -249,7 +250,7 @@ void draw_legend_of(const Picture& picture, Rect plot) {
 
 void draw_lane(const Picture& picture, Rect plot, const ValueAxis& axis, std::string_view name, std::span<const float> values) {
   draw_value_axis(picture.canvas, plot, axis, name, picture.frame);
-  draw_curve(picture.canvas, plot, axis, values, faded(picture.frame.theme.ink, 0.75f), picture.s);
+  draw_curve(picture.canvas, plot, axis, values, {faded(picture.frame.theme.ink, 0.75f)}, picture.s, picture.frame);
   draw_cursor_line(picture.canvas, plot, picture.data.tokens, picture.frame);
 }
 

@@ -186,13 +186,13 @@ void draw_lanes(const Picture& picture) {
   const ValueAxis unit{0, 1}, both_ways{-1, 1};
   const Color own = picture.color(data.own_letter), other = picture.color(data.letter);
   draw_value_axis(picture.canvas, plot, unit, of_next, picture.frame);
-  draw_curve(picture.canvas, plot, unit, data.other, other, 1.25f * s);
-  draw_curve(picture.canvas, plot, unit, data.own, own, 1.25f * s);
+  draw_curve(picture.canvas, plot, unit, data.other, {other, 1}, 1.25f * s, picture.frame);
+  draw_curve(picture.canvas, plot, unit, data.own, {own, 0}, 1.25f * s, picture.frame);
   draw_right(picture, plot, unit, data.other_right, other);
   draw_right(picture, plot, unit, data.own_right, own);
   draw_cursor_line(picture.canvas, plot, data.tokens, picture.frame);
   draw_value_axis(picture.canvas, below, both_ways, fmt::format("{} − {}", data.own_letter, data.letter), picture.frame);
-  draw_curve(picture.canvas, below, both_ways, data.difference, picture.frame.theme.ink, s);
+  draw_curve(picture.canvas, below, both_ways, data.difference, {picture.frame.theme.ink}, s, picture.frame);
   draw_cursor_line(picture.canvas, below, data.tokens, picture.frame);
   if (has_axis) draw_token_axis(picture.canvas, below, data.tokens, picture.frame);
   picture.canvas.hit({plot.x, plot.y, plot.w, below.bottom() - plot.y}, {{PredictionsSheets::tokens, 0}, 1, data.tokens.count(), 0, 0});

@@ -120,10 +120,11 @@ void draw(const RememberedData& data, Canvas& canvas, Rect area, const Frame& fr
     const ValueAxis axis = axis_of(data);
     const Color entered = faded(frame.theme.ink, 0.55f), remembered = frame.theme.accent;
     draw_value_axis(canvas, plot, axis, Views::tr("input of the channel"), frame);
-    const std::array<LegendEntry, 2> legend = {{{entered, Views::tr("what came in, u")}, {remembered, Views::tr("what is remembered, û")}}};
+    const std::array<LegendEntry, 2> legend = {
+        {{entered, Views::tr("what came in, u"), 0}, {remembered, Views::tr("what is remembered, û"), 1}}};
     draw_legend(canvas, {plot.x, plot.y - name, plot.w, kSmallType * s}, legend, frame);
-    draw_curve(canvas, plot, axis, data.entered, entered, 1.5f * s);
-    draw_curve(canvas, plot, axis, data.remembered, remembered, 2.5f * s);
+    draw_curve(canvas, plot, axis, data.entered, {entered, 0}, 1.5f * s, frame);
+    draw_curve(canvas, plot, axis, data.remembered, {remembered, 1}, 2.5f * s, frame);
     hit_plot(canvas, plot, {{RememberedSheets::tokens, 0}, 1, data.tokens.count(), 0, 0});
     names_tokens ? draw_token_axis(canvas, plot, data.tokens, frame) : draw_cursor_line(canvas, plot, data.tokens, frame);
   }

@@ -39,7 +39,8 @@ Picture::Picture(const SimilarityData& data_, Canvas& canvas_, Rect area, const 
   left = of_tokens() ? token_side_width(frame)
                      : group_axis_width(canvas, of_one_memory() ? std::span(&last, 1) : std::span(data.groups), frame);
   below = of_tokens() ? token_axis_height(frame) : group_axis_height(frame);
-  const float bar_width = 12 * s + canvas.text_width("≤ 0.9", value(frame, kSmallType, {})) + 14 * s, facts_width = 180 * s;
+  const float bar_width = bar_room(frame, 12 * s + canvas.text_width("≤ 0.9", value(frame, kSmallType, {})) + 14 * s),
+              facts_width = 180 * s;
   const float gap = 8 * s, top = title.bottom() + 4 * s;
   const float room = inner.bottom() - top - below, side = std::min(room, inner.w - left - bar_width - gap);
   facts = {inner.x, top, inner.w, inner.bottom() - top};

@@ -181,8 +181,8 @@ void draw_spectrum_curve(const Picture& picture, const HeadSpectrum& head) {
   const Plot& plot = picture.plot;
   const float s = picture.s, each = plot.all.w / static_cast<float>(data.count), dot = chosen ? 3 * s : 2 * s;
   const Color color = head_color(head.head, picture.frame.theme);
-  draw_curve(picture.canvas, picture.plot, data.sigma_axis, head.sigma, color, (chosen ? 2.5f : 1.2f) * s);
-  if (each < 3 * dot) return;
+  draw_curve(picture.canvas, picture.plot, data.sigma_axis, head.sigma, {color, head.head}, (chosen ? 2.5f : 1.2f) * s, picture.frame);
+  if (each < 3 * dot || !picture.frame.shown.cursor) return;
   const Within inside(picture.canvas, plot, inset(plot, -dot));
   for (std::size_t i = 0; i < head.sigma.size(); ++i) {
     if (std::isnan(head.sigma[i])) continue;
@@ -214,7 +214,10 @@ void draw_head_row(const Picture& picture, const HeadSpectrum& head, Rect row) {
   const float name_width = picture.canvas.text_width(Views::tr("head {}", kTwoDigits), name) + 18 * s,
               number_width = picture.canvas.text_width("000.0", exact) + 6 * s;
   if (chosen) picture.canvas.fill_rect(row, theme.panel, 3 * s);
-  picture.canvas.fill_rect({row.x + 2 * s, y - 4 * s, 8 * s, 8 * s}, head_color(head.head, theme));
+  if (picture.frame.shown.cursor)
+    picture.canvas.fill_rect({row.x + 2 * s, y - 4 * s, 8 * s, 8 * s}, head_color(head.head, theme));
+  else
+    draw_marker(picture.canvas, {row.x + 6 * s, y}, {head_color(head.head, theme), head.head}, 3.5f, picture.frame);
   fitted_text(picture.canvas, {row.x + 15 * s, y}, Views::tr("head {}", head.head), name, name_width - 15 * s);
   picture.canvas.text({row.right(), y}, fmt::format("{:.2f}", head.entropy), exact);
   picture.canvas.text({row.right() - number_width, y}, fmt::format("{:.1f}", head.rank), exact);
@@ -260,7 +263,8 @@ void draw_partitions(const Picture& picture) {
   const float s = picture.s;
   const TextStyle head = value(picture.frame, kSmallType, picture.frame.theme.ink, Align::right);
   const TextStyle foot = label(picture.frame, kSmallType, picture.frame.theme.ink, Align::center);
-  const float left = picture.canvas.text_width(Views::tr("head {}", kTwoDigits), head) + 8 * s, below = 20 * s, right = 60 * s;
+  const float left = picture.canvas.text_width(Views::tr("head {}", kTwoDigits), head) + 8 * s, below = 20 * s,
+              right = bar_room(picture.frame, 60 * s);
   Rect plot{picture.plot.x + left, picture.plot.y, picture.plot.w - left - right, picture.plot.h - below};
   if (plot.w < 40 * s || plot.h < 20 * s) return picture.canvas.left_out();
   plot.w = std::min(plot.w, 110 * s * static_cast<float>(data.partitions));
@@ -304,7 +308,8 @@ void draw_series(const Picture& picture) {
   draw_token_axis(picture.canvas, picture.plot, data.tokens, picture.frame);
   for (std::int64_t head = 0; head < data.heads; ++head) {
     draw_curve(picture.canvas, picture.plot, data.series_axis, data.series[static_cast<std::size_t>(head)],
-               head_color(head, picture.frame.theme), (head == data.chosen && picture.frame.shown.cursor ? 2.5f : 1.2f) * picture.s);
+               {head_color(head, picture.frame.theme), head}, (head == data.chosen && picture.frame.shown.cursor ? 2.5f : 1.2f) * picture.s,
+               picture.frame);
   }
   const auto last = static_cast<std::size_t>(places_across(picture.plot, data.tokens.count()).to - 1);  // in sight
   draw_ends(picture, [&](std::int64_t head) {

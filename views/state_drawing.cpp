@@ -68,7 +68,7 @@ Places Picture::matrix_in(Rect room, bool without_axes) const {
   const float small = without_axes ? 2 * s : 15 * s;  // a line of axis names above, ticks and axis name below
   const float ticks_width = canvas.text_width(std::to_string(std::max<std::int64_t>(data.rows, 100)), tick(Align::right)) + 6 * s;
   const float changes_width = canvas.text_width(Views::tr("change"), axis(Align::left)) + 4 * s;
-  const float bar_width = 12 * s, numbers_width = gap() + canvas.text_width("-0.0005", tick(Align::left));
+  const float bar_width = bar_room(frame, 12 * s), numbers_width = bar_room(frame, gap() + canvas.text_width("-0.0005", tick(Align::left)));
   const float w = std::max(1.0f, room.w - ticks_width - gap() - changes_width - gap() - bar_width - numbers_width);
   const float h = std::max(1.0f, room.h - 3 * small);
   float cell = std::min(w / static_cast<float>(data.columns), h / static_cast<float>(data.rows));

@@ -88,6 +88,8 @@ Color curve_color(const LaneCurve& curve, const Theme& theme) {
   return curve.identity < 0 ? theme.ink : identity_color(curve.identity, theme);
 }
 
+LegendEntry entry_of(const LaneCurve& curve, const Frame& frame) { return {curve_color(curve, frame.theme), curve.name, curve.identity}; }
+
 constexpr float kLegendLine = 15;
 
 /// Name and meaning on the left of a lane's first line, whose curve is which behind them, or below.
@@ -100,7 +102,7 @@ void draw_lane_title(const Lane& lane, Canvas& canvas, Rect row, bool below, con
   const float legend_x = below ? row.x : title_x + canvas.text_width(lane.title, title) + 16 * frame.scale;
   if (lane.curves.size() < 2 || legend_x >= row.right()) return;
   std::vector<LegendEntry> entries;
-  for (const LaneCurve& curve : lane.curves) entries.push_back({curve_color(curve, frame.theme), curve.name});
+  for (const LaneCurve& curve : lane.curves) entries.push_back(entry_of(curve, frame));
   draw_legend(canvas, {legend_x, row.y + (below ? kLegendLine * frame.scale : 0), row.right() - legend_x, row.h}, entries, frame);
 }
 
@@ -109,7 +111,8 @@ bool needs_two_lines(const Lane& lane, const Canvas& canvas, float width, const 
   if (lane.curves.size() < 2) return false;
   const TextStyle plain = label(frame, kSmallType, frame.theme.ink), bold = label(frame, kSmallType, frame.theme.ink, Align::left, true);
   float used = canvas.text_width(lane.name, bold) + canvas.text_width(lane.title, plain) + 24 * frame.scale;
-  for (const LaneCurve& curve : lane.curves) used += canvas.text_width(curve.name, plain) + 26 * frame.scale;
+  for (const LaneCurve& curve : lane.curves)
+    used += canvas.text_width(curve.name, plain) + legend_sample(entry_of(curve, frame), frame) + 12 * frame.scale;
   return used > width;
 }
 
@@ -135,7 +138,7 @@ void draw_lane(const TimelineData& data, std::size_t index, Canvas& canvas, cons
   const ValueAxis axis = axis_of(lane);
   draw_value_axis(canvas, plot, axis, "", frame);
   for (const LaneCurve& curve : lane.curves)
-    draw_curve(canvas, plot, axis, curve.values, curve_color(curve, frame.theme), 1.5f * frame.scale);
+    draw_curve(canvas, plot, axis, curve.values, {curve_color(curve, frame.theme), curve.identity}, 1.5f * frame.scale, frame);
   draw_trained_length(data, canvas, plot, frame, index == 0);
   draw_cursor_line(canvas, plot, data.tokens, frame);
   hit_plot(canvas, plot, {{static_cast<std::int64_t>(index), Hit::all, 0}, 1, data.tokens.count()});

@@ -47,6 +47,7 @@ struct Shown {
   bool captions = true;                  // a view's sentences, numbers beside its drawing, the cursor's own lines
   bool marks = true;                     // needle spans, borders of partitions, the training length
   bool color_bars = true;                // their place stays
+  bool bar_room = true;                  // false: not even that, for one bar of several drawings stands elsewhere
   bool hints = true;                     // what the pointer and keys of the window would do
   bool cursor = true;                    // what is chosen stands out, and a bar says which part of the text is in sight
   float ticks = 1;                       // how densely they stand, of the usual

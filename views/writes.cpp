@@ -112,7 +112,7 @@ void draw_slot_names(const WritesData& data, Canvas& canvas, const Plot& plot, c
 }
 
 void draw_ages(const WritesData& data, Canvas& canvas, Rect body, const Frame& frame) {
-  const float s = frame.scale, left = 40 * s, right = 70 * s, below = 22 * s;
+  const float s = frame.scale, left = 40 * s, right = bar_room(frame, 70 * s), below = 22 * s;
   const Rect place{body.x + left, body.y, body.w - left - right, body.h - below};
   if (place.w < 60 * s || place.h < 30 * s) return canvas.left_out();
   const Plot plot = zoomed(canvas, place, true, true, frame);

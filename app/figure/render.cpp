@@ -14,6 +14,7 @@
 #include "app/figure/view_picture.h"
 #include "engine/error.h"
 #include "views/parts.h"
+#include "views/plot.h"
 #include "views/words.h"
 
 namespace statescope {
@@ -23,8 +24,14 @@ constexpr double kUnitsPerMm = 96 / 25.4;                                      /
 constexpr double kUsualTypePt = kSmallType * 72.0 / 96;                        // of the smallest type there
 constexpr float kGap = 10, kTitleHeight = 1.7f * kBodyType;                    // units
 constexpr double kLowestMm = 20, kWidestMm = 600;                              // of a figure's sides
+constexpr float kBarWidth = 12, kBarGap = 4;                                   // of the bar that stands for all panels
 constexpr float kLeast = 40;                                                   // of a panel's sides
 constexpr std::array kHeights{1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0};  // that are tried, times the usual one
+
+/// The value at a share of its height.
+float scale_value(const ColorScale& scale, float share) {
+  return scale.logarithmic ? scale.low * std::pow(scale.high / scale.low, share) : std::lerp(scale.low, scale.high, share);
+}
 
 /// "cosine", "loss (nat)"; empty: the panel has no bar of colours.
 std::string bar_label(const PanelPicture& panel) {
@@ -54,11 +61,6 @@ void share_range(const std::vector<std::unique_ptr<PanelPicture>>& panels) {
   }
 }
 
-Figure with_shared_range(Figure figure) {
-  if (figure.spec().shared_range) share_range(figure.panels());
-  return figure;
-}
-
 class ViewOnLoan : public PanelPicture {
  public:
   explicit ViewOnLoan(const View& view) : view_(view) {}
@@ -77,6 +79,8 @@ Figure::Figure(FigureSpec spec, std::vector<std::unique_ptr<PanelPicture>> panel
   const InEnglish paper;
   titles_.panels.resize(panels_.size());
   for (const auto& panel : panels_) bar_labels_.push_back(spec_.color_bars ? bar_label(*panel) : "");
+  if (kind_ == Kind::printed || spec_.shared_range) bar_ = bar_of_all();
+  if (bar_) bar_width_ = bar_width();
   layout_ = layout_of(spec_.width_mm, spec_.height_mm);
   if (kind_ == Kind::moving || has_room(layout_)) return;
   const bool may_grow = !spec_.height_mm && !spec_.aspect;
@@ -108,7 +112,7 @@ Size Figure::size() const { return size_of(layout_); }
 
 float Figure::panel_width(double width_mm) const {
   const auto columns = static_cast<float>(spec_.grid_columns());
-  return (static_cast<float>(width_mm * units_per_mm()) - kGap * (columns - 1)) / columns;
+  return (static_cast<float>(width_mm * units_per_mm()) - bar_width_ - kGap * (columns - 1)) / columns;
 }
 
 std::size_t Figure::pages(const Layout& layout) const {
@@ -130,7 +134,8 @@ Figure::Layout Figure::layout_of(double width_mm, std::optional<double> height_m
   for (const std::string& text : titles_.columns) layout.over_columns = std::max(layout.over_columns, height_of(text, w - 8, true));
   for (const std::string& text : titles_.rows)
     layout.over_rows = std::max(layout.over_rows, height_of(text, static_cast<float>(width_mm * units_per_mm()) - 16, true));
-  const bool has_line = has_letters() || std::ranges::any_of(bar_labels_, [](const std::string& text) { return !text.empty(); });
+  const auto is_named = [](const std::string& text) { return !text.empty(); };
+  const bool has_line = has_letters() || (!bar_ && std::ranges::any_of(bar_labels_, is_named));
   layout.over_panels = has_line ? kTitleHeight : 0;
   for (const std::string& text : titles_.panels) layout.over_panels = std::max(layout.over_panels, height_of(text, w - 16 - letter, false));
   const double aspect = spec_.aspect.value_or(usual_aspect(spec_.panels.empty() ? "" : spec_.panels.front().view));
@@ -201,8 +206,7 @@ void Figure::draw(Canvas& paper, const Layout& layout, std::size_t page) const {
   const Size all = size_of(layout);
   if (!spec_.transparent) canvas.fill_rect({0, 0, all.w, all.h}, shown.theme.panel, 0);
   const auto columns = static_cast<std::size_t>(spec_.grid_columns()), rows = layout.rows, first = page * rows;
-  const float w = panel_width(layout.width_mm);
-  const float h = (all.h - layout.over_columns - kGap * static_cast<float>(rows - 1)) / static_cast<float>(rows) - layout.over_rows;
+  const float w = panel_width(layout.width_mm), h = panel_place(0, layout).h;
   if (w < kLeast || h - layout.over_panels < kLeast) return canvas.left_out();
   const auto draw_heading = [&](const std::string& text, Rect place, Align align) {
     const TextStyle style = label(shown, kBodyType, shown.theme.ink, align, true);
@@ -219,12 +223,23 @@ void Figure::draw(Canvas& paper, const Layout& layout, std::size_t page) const {
     const float top = layout.over_columns + static_cast<float>(row - first) * (layout.over_rows + h + kGap);
     if (row < titles_.rows.size()) draw_heading(titles_.rows[row], {0, top, all.w, layout.over_rows}, Align::left);
     for (std::size_t i = row * columns; i < std::min((row + 1) * columns, panels_.size()); ++i)
-      draw_panel(i, canvas, {static_cast<float>(i % columns) * (w + kGap), top + layout.over_rows, w, h}, layout);
+      draw_panel(i, canvas, panel_place(i, layout), layout);
   }
+  if (bar_) draw_bar_of_all(canvas, layout, page);
+}
+
+Rect Figure::panel_place(std::size_t index, const Layout& layout) const {
+  const auto columns = static_cast<std::size_t>(spec_.grid_columns());
+  const auto rows = static_cast<float>(layout.rows), row = static_cast<float>(index / columns % layout.rows);
+  const float w = panel_width(layout.width_mm);
+  const float h = (size_of(layout).h - layout.over_columns - kGap * (rows - 1)) / rows - layout.over_rows;
+  return {static_cast<float>(index % columns) * (w + kGap), layout.over_columns + row * (layout.over_rows + h + kGap) + layout.over_rows, w,
+          h};
 }
 
 void Figure::draw_panel(std::size_t index, Canvas& canvas, Rect area, const Layout& layout) const {
-  const Frame shown = frame_of(index);
+  Frame shown = frame();
+  if (bar_) shown.shown.color_bars = shown.shown.bar_room = false;
   const TextStyle letter = label(shown, kBodyType, shown.theme.ink, Align::left, true), plain = label(shown, kBodyType, shown.theme.ink);
   const Rect body{area.x, area.y + layout.over_panels, area.w, area.h - layout.over_panels};
   float x = area.x + 8, y = area.y + 0.55f * kTitleHeight;
@@ -240,30 +255,94 @@ void Figure::draw_panel(std::size_t index, Canvas& canvas, Rect area, const Layo
   panels_[index]->draw(canvas, body, shown);
 }
 
-bool Figure::has_bar(std::size_t panel) const {
-  const auto columns = static_cast<std::size_t>(spec_.grid_columns());
-  const bool last = panel % columns == columns - 1 || panel + 1 == panels_.size();
-  return spec_.color_bars && (last || !spec_.shared_range || !panels_[panel]->shading());
+std::optional<DrawnBar> Figure::bar_of(std::size_t panel, const Layout* layout, Rect body) const {
+  constexpr Size usual{420, 300};
+  RoomCanvas room(layout ? size_of(*layout) : usual, spec_.family);
+  PrintCanvas paper(room);
+  Frame own = frame();
+  own.shown.bar_room = layout == nullptr;
+  panels_[panel]->draw(paper, layout ? body : Rect{0, 0, usual.w, usual.h}, own);
+  return room.bar();
 }
 
-Frame Figure::frame_of(std::size_t panel) const {
-  Frame own = frame();
-  own.shown.color_bars = has_bar(panel);
-  return own;
+std::optional<DrawnBar> Figure::bar_of_all() const {
+  std::optional<DrawnBar> all;
+  std::string label;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < panels_.size(); ++i) {
+    const std::optional<DrawnBar> own = bar_labels_[i].empty() ? std::nullopt : bar_of(i);
+    if (!own) continue;
+    if (++count == 1) {
+      all = own;
+      label = bar_labels_[i];
+      continue;
+    }
+    if (own->scale != all->scale || bar_labels_[i] != label || own->marks.size() != all->marks.size()) return {};
+    for (std::size_t m = 0; m < own->marks.size(); ++m)  // "≥ 0.9" of any holds for all
+      if (own->marks[m].text.size() > all->marks[m].text.size()) all->marks[m].text = own->marks[m].text;
+  }
+  return count > 1 ? all : std::nullopt;
+}
+
+std::vector<std::string> Figure::bar_name() const {
+  constexpr float widest = 90;
+  const auto named = std::ranges::find_if(bar_labels_, [](const std::string& text) { return !text.empty(); });
+  RoomCanvas measure({}, spec_.family);
+  const PrintCanvas paper(measure);
+  return wrapped(paper, *named, label(frame(), kSmallType, {}), widest);
+}
+
+float Figure::bar_width() const {
+  RoomCanvas measure({}, spec_.family);
+  const PrintCanvas paper(measure);
+  float width = 0;
+  for (const DrawnBar::Mark& mark : bar_->marks) width = std::max(width, paper.text_width(mark.text, value(frame(), kSmallType, {})));
+  width += kBarWidth + kBarGap;
+  for (const std::string& line : bar_name()) width = std::max(width, paper.text_width(line, label(frame(), kSmallType, {})));
+  return kGap + width + 8;
+}
+
+/// From the top of the uppermost panel's picture to the foot of the lowest one's.
+void Figure::draw_bar_of_all(Canvas& canvas, const Layout& layout, std::size_t page) const {
+  const auto columns = static_cast<std::size_t>(spec_.grid_columns());
+  std::optional<Rect> place;
+  for (std::size_t i = page * layout.rows * columns; i < std::min(panels_.size(), (page + 1) * layout.rows * columns); ++i) {
+    Rect body = panel_place(i, layout);
+    body = {body.x, body.y + layout.over_panels, body.w, body.h - layout.over_panels};
+    const std::optional<DrawnBar> own = bar_labels_[i].empty() ? std::nullopt : bar_of(i, &layout, body);
+    if (!own) continue;
+    const float top = place ? std::min(place->y, own->rect.y) : own->rect.y;
+    const float bottom = place ? std::max(place->bottom(), own->rect.bottom()) : own->rect.bottom();
+    place = {0, top, kBarWidth, bottom - top};
+  }
+  if (!place) return canvas.left_out();
+  const Frame shown = frame();
+  const float x = size_of(layout).w - bar_width_ + kGap;
+  const std::vector<std::string> name = bar_name();
+  const float line = 1.3f * kSmallType, names = line * static_cast<float>(name.size()), top = std::max(place->y, names + 0.5f * kSmallType);
+  float y = top - names;
+  for (const std::string& text : name) {
+    canvas.text({x, y}, text, label(shown, kSmallType, shown.theme.faint));
+    y += line;
+  }
+  std::vector<ScaleMark> marks;
+  for (const DrawnBar::Mark& mark : bar_->marks) marks.push_back({scale_value(bar_->scale, mark.share), mark.text});
+  draw_color_bar(canvas, {x, top, kBarWidth, place->bottom() - top}, bar_->scale, marks, shown);
 }
 
 /// Above the bar where it has room there, else in the last line of titles.
 void Figure::draw_bar_label(std::size_t index, Canvas& canvas, Rect body, const Layout& layout) const {
   const std::string& text = bar_labels_[index];
-  if (text.empty() || !has_bar(index)) return;
+  if (text.empty() || bar_) return;
   RoomCanvas room(size_of(layout), spec_.family);
   PrintCanvas paper(room);
   const Frame shown = frame();
   panels_[index]->draw(paper, body, shown);
-  if (!room.bar()) return;
+  const std::optional<DrawnBar> bar = room.bar();
+  if (!bar) return;
   const TextStyle style = label(shown, kSmallType, shown.theme.faint);
-  const float width = canvas.text_width(text, style), x = std::min(room.bar()->x, body.right() - 8 - width);
-  const float above = room.bar()->y - 0.8f * kSmallType, half = 0.5f * kSmallType;
+  const float width = canvas.text_width(text, style), x = std::min(bar->rect.x, body.right() - 8 - width);
+  const float above = bar->rect.y - 0.8f * kSmallType, half = 0.5f * kSmallType;
   const bool is_free = std::ranges::none_of(room.texts(), [&](const TextCanvas::Placed& other) {
     const Rect& box = other.rect;
     return box.x < x + width + 4 && x - 4 < box.right() && box.y < above + half && above - half < box.bottom();
@@ -319,7 +398,8 @@ Figure build_figure(const FigureSpec& spec, FigureRuns& runs) {
       throw Error(fmt::format("panel {}: {}", panel_letter(i), error.what()));
     }
   }
-  return with_shared_range(Figure(spec, std::move(panels)));
+  if (spec.shared_range) share_range(panels);
+  return Figure(spec, std::move(panels));
 }
 
 FigureSpec settled(const FigureSpec& spec, FigureRuns& runs) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/figure/panel.h"
+#include "app/figure/room.h"
 #include "app/figure/runs.h"
 #include "app/figure/spec.h"
 
@@ -55,9 +56,12 @@ class Figure {
 
   bool has_letters() const;
   Frame frame() const;
-  /// Panels that have one range share a bar: that of the last panel of each row.
-  bool has_bar(std::size_t panel) const;
-  Frame frame_of(std::size_t panel) const;
+  /// The bar that all panels with colours would have, each of its own; empty: they differ, or there are not two of them.
+  std::optional<DrawnBar> bar_of_all() const;
+  /// As it is in that place of the figure, or, for want of one, of a panel of about the usual size.
+  std::optional<DrawnBar> bar_of(std::size_t panel, const Layout* layout = nullptr, Rect body = {}) const;
+  float bar_width() const;
+  std::vector<std::string> bar_name() const;
   Size size_of(const Layout& layout) const;
   float panel_width(double width_mm) const;
   /// Of that width and height; unset: by the panels' aspect, `higher` times as high, as many rows on a page as it may have.
@@ -69,6 +73,8 @@ class Figure {
   /// The least tried size, of about the same shape, that has room; of no size, if none has.
   Layout size_that_does() const;
   void draw(Canvas& canvas, const Layout& layout, std::size_t page) const;
+  Rect panel_place(std::size_t panel, const Layout& layout) const;
+  void draw_bar_of_all(Canvas& canvas, const Layout& layout, std::size_t page) const;
   void draw_panel(std::size_t panel, Canvas& canvas, Rect area, const Layout& layout) const;
   void draw_bar_label(std::size_t panel, Canvas& canvas, Rect body, const Layout& layout) const;
 
@@ -77,6 +83,8 @@ class Figure {
   Kind kind_;
   FigureTitles titles_;
   std::vector<std::string> bar_labels_;  // of the panels' colours; empty where there is no bar
+  std::optional<DrawnBar> bar_;          // that stands for all
+  float bar_width_ = 0;                  // what it takes at the right
   Layout layout_;
 };
 

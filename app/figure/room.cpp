@@ -33,7 +33,22 @@ float RoomCanvas::text_width(std::string_view text, const TextStyle& style) cons
 
 void RoomCanvas::heatmap(Rect rect, const Heatmap& cells) {
   diverging_ = diverging_ || cells.scale.map == ColorMap::diverging;
-  if (cells.columns == 1 && rect.h > 3 * rect.w) bar_ = rect;
+  if (cells.columns == 1 && rect.h > 3 * rect.w) bar_ = {rect, cells.scale};
+}
+
+std::optional<DrawnBar> RoomCanvas::bar() const {
+  constexpr float near = 8;  // units
+  std::optional<DrawnBar> found = bar_;
+  if (!found) return {};
+  const Rect& bar = found->rect;
+  for (const Placed& text : texts()) {
+    const float y = text.rect.y + text.rect.h / 2, gap = text.rect.x - bar.right();
+    if (gap <= 0 || gap >= near || y < bar.y || y > bar.bottom()) continue;
+    const float end = 0.6f * text.rect.h;  // a text that would reach beyond an end stands within it
+    const float share = y - bar.y < end ? 1 : bar.bottom() - y < end ? 0 : (bar.bottom() - y) / bar.h;
+    found->marks.push_back({share, text.text});
+  }
+  return found;
 }
 
 std::string RoomCanvas::collision() const {

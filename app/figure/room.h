@@ -3,10 +3,22 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/canvas/text_canvas.h"
 
 namespace statescope {
+
+/// A bar of colours as it was drawn, with what stands beside it.
+struct DrawnBar {
+  Rect rect;
+  ColorScale scale;
+  struct Mark {
+    float share = 0;  // 0 at the bar's foot, 1 at its top
+    std::string text;
+  };
+  std::vector<Mark> marks = {};
+};
 
 /// Measures texts as paper has them, and hears of what a view leaves out.
 class RoomCanvas final : public TextCanvas {
@@ -31,13 +43,13 @@ class RoomCanvas final : public TextCanvas {
   std::string collision() const;
   /// Whether some colours show signed numbers.
   bool diverging() const { return diverging_; }
-  /// Where the bar of the colours stands, upright and narrow.
-  std::optional<Rect> bar() const { return bar_; }
+  /// Of the colours, upright and narrow.
+  std::optional<DrawnBar> bar() const;
 
  private:
   std::string family_;
   bool left_out_ = false, diverging_ = false;
-  std::optional<Rect> bar_;
+  std::optional<DrawnBar> bar_;  // without marks
 };
 
 }  // namespace statescope

@@ -62,13 +62,36 @@ TEST_CASE("a curve keeps its peaks where tokens are narrower than a unit, and Na
   values[5003] = 1;
   values[7777] = NAN;
   TextCanvas wide({100, 100});
-  draw_curve(wide, {0, 0, 100, 100}, {0, 1}, values, {}, 1);
+  draw_curve(wide, {0, 0, 100, 100}, {0, 1}, values, {}, 1, {light_theme(), 1});
   REQUIRE(wide.lines().size() == 1);
   CHECK(wide.lines()[0].find(" 50.5,0") != std::string::npos);
   TextCanvas few({100, 100});
   const float gap[] = {0, 1, NAN, 0, 1};
-  draw_curve(few, {0, 0, 100, 100}, {0, 1}, gap, {}, 1);
+  draw_curve(few, {0, 0, 100, 100}, {0, 1}, gap, {}, 1, {light_theme(), 1});
   CHECK(few.lines().size() == 2);
+}
+
+TEST_CASE("on paper curves and their names have a dash and a marker of their own, in a window neither") {
+  const std::vector<float> values(200, 0.5f);
+  const auto lines = [&](std::int64_t number, bool window) {
+    Frame frame{light_theme(), 1};
+    frame.shown.cursor = window;
+    TextCanvas canvas({300, 100});
+    draw_curve(canvas, {0, 0, 300, 50}, {0, 1}, values, {{}, number}, 1, frame);
+    const std::vector<LegendEntry> entries{{{}, "a", number}};
+    draw_legend(canvas, {0, 60, 300, 12}, entries, frame);
+    return canvas.lines();
+  };
+  const std::vector<std::string> plain = lines(-1, false);
+  CHECK(lines(0, true) == plain);
+  CHECK(lines(1, true) == plain);
+  std::vector<std::vector<std::string>> all;
+  for (std::int64_t number = 0; number < 28; ++number) {
+    all.push_back(lines(number, false));
+    CHECK(all.back().size() > plain.size());
+  }
+  std::ranges::sort(all);
+  CHECK(std::ranges::adjacent_find(all) == all.end());
 }
 
 TEST_CASE("a legend says how many entries have no room, and nothing stands behind that") {
