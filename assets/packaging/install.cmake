@@ -44,6 +44,7 @@ endif()
 foreach(folder checkpoints clinic figures lessons placement prompts scores tasks texts)
   install(DIRECTORY assets/${folder} DESTINATION ${share}/statescope)
 endforeach()
+install(DIRECTORY assets/recipes/seeds DESTINATION ${share}/statescope/recipes FILES_MATCHING PATTERN *.json)  # that figures are made of
 install(DIRECTORY ${CMAKE_BINARY_DIR}/translations DESTINATION ${share}/statescope OPTIONAL FILES_MATCHING PATTERN *.qm)
 install(FILES ${manual}/statescope.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${manual}/statescope.bash DESTINATION ${share}/bash-completion/completions RENAME statescope)

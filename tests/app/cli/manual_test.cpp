@@ -86,6 +86,12 @@ TEST_CASE("installed: the program runs from where it was installed, with what ca
     return std::system(fmt::format(fmt::runtime(line), place.folder.path().string(), arguments).c_str());
   };
   CHECK(run("run usr/share/statescope/checkpoints/niah-gla.h5 --prompt usr/share/statescope/prompts/needle.json --generate 4") == 0);
+  for (const auto& spec : fs::directory_iterator(place.folder / "usr/share/statescope/figures")) {
+    const std::string name = spec.path().filename().string();
+    if (spec.path().extension() != ".json" || name == "needle-grid.json") continue;  // that one takes a minute
+    INFO(name);
+    CHECK(run("figure --spec usr/share/statescope/figures/" + name + " -o " + name + ".svg") == 0);
+  }
   const std::string lesson = "--lesson forgetting --step 1 --screenshot lesson.png";
   CHECK(run(lesson) == 0);
   CHECK(fs::exists(place.folder / "lesson.png"));
