@@ -10,7 +10,6 @@
 #include <fstream>
 #include <functional>
 #include <random>
-#include <ranges>
 
 #include "app/assets.h"
 #include "app/cli/commands.h"
@@ -72,7 +71,16 @@ class Reader {
       return navigator.run() && !navigator.is_opening() && navigator.is_current() && !window_.comparison().is_opening() &&
              std::ranges::none_of(window_.stage().panels(), waits);
     };
+    QTest::qWait(2);  // what was asked for begins
     return QTest::qWaitFor(at_rest, long_enough_ms);
+  }
+
+  /// What stands on the stage.
+  std::string stage() const {
+    std::string views;
+    for (const ViewPanel* panel : window_.stage().panels())
+      if (panel->isVisible()) views += fmt::format("{}{}", views.empty() ? "" : " ", panel->row().id);
+    return views;
   }
 
   /// In words.
@@ -184,7 +192,7 @@ TEST_CASE("soak: random use for hours, without a stall or memory that grows", "[
   std::deque<std::string> last;
   std::vector<double> memory;  // at the end of each tenth of the time
   std::int64_t actions = 0;
-  std::vector<std::pair<double, std::string>> stalls;  // more than 50 ms of work at a stretch, and what was done just before
+  std::vector<std::pair<double, std::string>> stalls;  // more than 50 ms of work at a stretch, what was done and what is shown
   while (clock.elapsed() < std::int64_t{1000} * seconds) {
     watchdog.take_longest_ms();
     last.push_back(reader.act());
@@ -195,10 +203,7 @@ TEST_CASE("soak: random use for hours, without a stall or memory that grows", "[
     ++actions;
     const double stretch = watchdog.take_longest_ms();
     const bool is_export = last.back().starts_with("figure");  // made here, as no window does it
-    if (!is_export && stretch > 50)
-      stalls.emplace_back(stretch,
-                          fmt::format("{:.0f} ms ({})", stretch,
-                                      fmt::join(last | std::views::drop(std::max<std::ptrdiff_t>(std::ssize(last) - 2, 0)), ", ")));
+    if (!is_export && stretch > 50) stalls.emplace_back(stretch, fmt::format("{:.0f} ms ({}; {})", stretch, last.back(), reader.stage()));
     if (clock.elapsed() > 100 * std::int64_t{seconds} * (std::ssize(memory) + 1)) memory.push_back(megabytes());
   }
   std::string course;
