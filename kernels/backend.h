@@ -90,6 +90,7 @@ class Backend {
 
   void embed(Tensor y, ConstTensor table, const std::int32_t* ids);
   void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias = {});
+  void linear_by_head(const LinearByHead& op) { run(ops::LinearByHead{op}); }
 
   void rms_norm(Tensor y, ConstTensor x, ConstTensor weight, float eps, float offset = 0);
   void rms_norm_plain(Tensor y, ConstTensor x, std::int64_t group, float eps);

@@ -52,6 +52,7 @@ struct OnCpu {
   void operator()(const ops::Linear& op) const {
     rounds ? linear_rounded(op.y, op.x, op.weight, op.bias) : linear(op.y, op.x, op.weight, op.bias);
   }
+  void operator()(const ops::LinearByHead& op) const { linear_by_head(op.product); }
 
   void operator()(const ops::TopK& op) const { top_k(op.ids, op.scores); }
   void operator()(const ops::Renormalise& op) const { renormalise(op.y, op.gate, op.ids); }

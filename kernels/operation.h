@@ -12,6 +12,7 @@
 #include "kernels/ops/elementwise.h"
 #include "kernels/ops/gated_delta_rule.h"
 #include "kernels/ops/linear.h"
+#include "kernels/ops/linear_by_head.h"
 #include "kernels/ops/log_linear_attention.h"
 #include "kernels/ops/predictions.h"
 #include "kernels/ops/projection.h"
@@ -168,6 +169,13 @@ struct Linear {
   static constexpr std::string_view name = "linear";
   Tensor y;
   ConstTensor x, weight, bias;
+};
+
+// linear_by_head.h
+
+struct LinearByHead {
+  static constexpr std::string_view name = "linear_by_head";
+  const statescope::LinearByHead& product;
 };
 
 // routing.h
@@ -374,8 +382,8 @@ struct GatedRmsNorm {
 using Operation =
     std::variant<ops::Fill, ops::Copy, ops::GatherRows, ops::ScatterAddRows, ops::RmsNorm, ops::RmsNormPlain, ops::LayerNorm, ops::L2Norm,
                  ops::SumNorm, ops::Softmax, ops::Activate, ops::Gate, ops::Add, ops::ScaleHeads, ops::DivideHeads, ops::LogSigmoidDecay,
-                 ops::GatedDeltaDecay, ops::SoftplusClamp, ops::OneMinusExp, ops::Rope, ops::Embed, ops::Linear, ops::TopK,
-                 ops::Renormalise, ops::RowSparse, ops::ShortConvolutions, ops::DecayedOuterProduct, ops::GatedDeltaRule,
+                 ops::GatedDeltaDecay, ops::SoftplusClamp, ops::OneMinusExp, ops::Rope, ops::Embed, ops::Linear, ops::LinearByHead,
+                 ops::TopK, ops::Renormalise, ops::RowSparse, ops::ShortConvolutions, ops::DecayedOuterProduct, ops::GatedDeltaRule,
                  ops::SelectiveScan, ops::Wkv, ops::LogLinearAttention, ops::StateSpace, ops::SoftmaxAttention, ops::CompressedAttention,
                  ops::ChooseTokens, ops::NextTokenNll, ops::TotalVariation, ops::RowNorms, ops::RowCosine, ops::SingularValues,
                  ops::SparseState, ops::LinearTogether, ops::AddLinear, ops::Project, ops::ProjectOne, ops::SwiGlu,

@@ -184,6 +184,10 @@ class CudaBackend final : public Backend {
     op.rotation ? cuda::rope(op.y, op.x, op.first, *op.rotation, stream())
                 : cuda::rope(op.y, op.x, op.first, op.theta, op.rotary, stream());
   }
+  void compute(const ops::LinearByHead& op) {
+    check_linear_by_head(op.product);
+    use(), cuda::linear_by_head(op.product, stream());
+  }
   void compute(const ops::TopK& op) { use(), cuda::top_k(op.ids, op.scores, stream()); }
   void compute(const ops::Renormalise& op) { use(), cuda::renormalise(op.y, op.gate, op.ids, stream()); }
   void compute(const ops::RowSparse& op) { use(), cuda::row_sparse(op.k, op.log_decay, op.z, op.topk, op.skip_decay, stream()); }

@@ -8,6 +8,7 @@
 #include "kernels/ops/decayed_outer_product.h"
 #include "kernels/ops/elementwise.h"
 #include "kernels/ops/gated_delta_rule.h"
+#include "kernels/ops/linear_by_head.h"
 #include "kernels/ops/log_linear_attention.h"
 #include "kernels/ops/softmax_attention.h"
 #include "kernels/ops/sparse_state.h"
@@ -55,6 +56,9 @@ void rope(Tensor y, ConstTensor x, std::int64_t first, const Rotation& rotation,
 // low_rank_decay.cu: weight float32 or bf16, of at most `most_low_rank` inputs.
 constexpr std::int64_t most_low_rank = 32;
 void low_rank_decay(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, float normalizer, float clamp_min, cudaStream_t stream);
+
+// linear_by_head.cu
+void linear_by_head(const LinearByHead& op, cudaStream_t stream);
 
 // routing.cu
 void top_k(Tensor ids, ConstTensor scores, cudaStream_t stream);
