@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/cpu/simd_rows.h"
-#include "kernels/ops/attention_parts.h"
+#include "kernels/ops/attention/parts.h"
 
 namespace statescope {
 namespace {

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/simd_rows.h"
-#include "kernels/ops/attention_parts.h"
+#include "kernels/ops/attention/parts.h"
+#include "kernels/ops/attention/shared_keys.h"
 #include "kernels/ops/linear.h"
 
 namespace statescope {
@@ -15,7 +15,7 @@ namespace statescope {
 namespace {
 
 constexpr std::int64_t key_tile = 128;
-constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float infinity = RunningSoftmax::infinity;
 
 bool chooses_blocks(const BlockTopK& blocks) { return blocks.block_size > 0 && blocks.topk > 1; }
 std::int64_t chosen_width(const BlockTopK& blocks) { return std::max<std::int64_t>(blocks.topk - 1, 0); }
@@ -239,24 +239,6 @@ void hide(float* score, std::int64_t first, std::int64_t n, std::span<const Inte
   std::fill(score + shown_to, score + n, -infinity);
 }
 
-/// The softmax of one query as it stands after some tiles of keys: o is Σ e^{score − peak} v, not yet divided by `total`.
-struct RunningSoftmax {
-  float peak = -infinity;
-  float total = 0;
-
-  /// score ← e^{score − peak} with a peak that has seen this tile too; o follows the peak.
-  void add(float* score, std::int64_t n, float* o, std::int64_t V) {
-    const float new_peak = std::max(peak, largest(score, n));
-    if (new_peak == -infinity) return std::fill_n(score, n, 0.0F), void();
-    if (new_peak > peak) {
-      scale_row(o, std::exp(peak - new_peak), V);
-      total *= std::exp(peak - new_peak);
-      peak = new_peak;
-    }
-    total += exp_shifted(score, score, peak, n);
-  }
-};
-
 bool any_visible(const VisibleKeys& visible, std::int64_t begin, std::int64_t end) {
   return std::any_of(visible.intervals.begin(), visible.intervals.end(),
                      [&](const Interval& seen) { return std::max(seen.begin, begin) < std::min(seen.end, end); });
@@ -313,12 +295,12 @@ void for_each_block(const SoftmaxAttention& op, std::int64_t block, const Attend
 
 void softmax_attention_step(const SoftmaxAttention& op) {
   check_operands(op, "softmax_attention_step").single_rows(op.segments);
-  for_each_block(op, 1, attend_one);
+  shares_keys(op) ? attend_with_shared_keys(op) : for_each_block(op, 1, attend_one);
 }
 
 void softmax_attention_chunk(const SoftmaxAttention& op, std::int64_t chunk_size) {
   check_operands(op, "softmax_attention_chunk").chunk_size(chunk_size);
-  for_each_block(op, chunk_size, attend_block);
+  shares_keys(op) ? attend_with_shared_keys(op) : for_each_block(op, chunk_size, attend_block);
 }
 
 }  // namespace statescope

@@ -17,14 +17,14 @@ using Sees = std::function<bool(std::int64_t h, std::int64_t row, std::int64_t p
 
 struct Problem {
   Packed queries, keys;
-  std::int64_t H = 4, Hkv = 2, d = 12, V = 20;
+  std::int64_t H, Hkv, d = 12, V = 20;
   FixedPattern pattern;
   std::vector<std::int32_t> chosen;  // [queries, chosen_heads, n]
   std::int64_t chosen_heads = 0, chosen_size = 1;
   Numbers q, k, v;
 
-  Problem(const std::vector<std::int32_t>& queries_, const std::vector<std::int32_t>& keys_)
-      : queries(queries_, {}, std::ssize(queries_)), keys(keys_, {}, std::ssize(keys_)) {
+  Problem(const std::vector<std::int32_t>& queries_, const std::vector<std::int32_t>& keys_, std::int64_t H_ = 4, std::int64_t Hkv_ = 2)
+      : queries(queries_, {}, std::ssize(queries_)), keys(keys_, {}, std::ssize(keys_)), H(H_), Hkv(Hkv_) {
     Random random(3);
     q = random.uniform({queries.rows(), H, d});
     k = random.uniform({keys.rows(), Hkv, d});
@@ -150,8 +150,10 @@ TEST_CASE("softmax attention: a pattern whose window is one of tokens is that wi
 TEST_CASE("softmax attention: blocks and tokens that something else has chosen", "[memory]") {
   for (const std::int64_t heads : {0, 1, 2, 4}) {
     for (const std::int64_t size : {1, 5, 64}) {
-      for (Problem p : problems()) {
-        CAPTURE(heads, size);
+      std::vector<Problem> all = problems();
+      all.emplace_back(std::vector{2, 0, 1, 8}, std::vector{150, 9, 64, 90}, 16, 2);  // few tokens whose heads share keys
+      for (Problem p : all) {
+        CAPTURE(heads, size, p.H);
         Random random(7);
         p.chosen_heads = heads, p.chosen_size = size;
         constexpr std::size_t n = 6;
@@ -168,8 +170,8 @@ TEST_CASE("softmax attention: blocks and tokens that something else has chosen",
           }
         }
         check(p, [&](std::int64_t h, std::int64_t row, std::int64_t, std::int64_t key) {
-          const std::int64_t all = std::max<std::int64_t>(heads, 1);
-          const auto list = p.chosen.begin() + (row * all + h * all / p.H) * static_cast<std::int64_t>(n);
+          const std::int64_t lists = std::max<std::int64_t>(heads, 1);
+          const auto list = p.chosen.begin() + (row * lists + h * lists / p.H) * static_cast<std::int64_t>(n);
           return std::find(list, list + n, key / size) != list + n;
         });
       }

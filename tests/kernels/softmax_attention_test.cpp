@@ -161,6 +161,14 @@ TEST_CASE("softmax attention: steps", "[memory]") {
   check_against_truth(p, {0, 1, 64});
 }
 
+TEST_CASE("softmax attention: few tokens whose heads share keys", "[memory]") {
+  Problem p(lengths({3, 0, 1, 8}), lengths({1200, 9, 200, 40}), 24, GENERATE(1, 2, 3), 20, 12);
+  p.window = GENERATE(0, 30, 1100);
+  check_against_truth(p, {1, 64});
+  Problem step(lengths({1, 0, 1}), lengths({2100, 9, 5}), 40, 1, 12, 20);
+  check_against_truth(step, {0, 64});
+}
+
 TEST_CASE("softmax attention: block top-k, one softmax over the own block and the chosen ones", "[memory]") {
   Problem p(lengths({300, 0, 1, 47}), lengths({300, 9, 200, 150}), 4, 2, 16, 12);
   p.blocks = GENERATE(BlockTopK{16, 3, 1000}, BlockTopK{16, 3, 100}, BlockTopK{7, 5, 133}, BlockTopK{150, 2, 299}, BlockTopK{1, 4, 1000},
