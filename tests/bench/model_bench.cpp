@@ -18,7 +18,7 @@ using bench::share;
 namespace {
 
 struct Options : bench::ModelChoice {
-  std::int64_t layers = 0;
+  std::int64_t layers = 0, context = 0, at_once = 0;
   bool logits = false, json = false;
   int runs = 25, tokens = 20;
   std::vector<std::int64_t> prompts;
@@ -28,7 +28,8 @@ class ModelBench {
  public:
   explicit ModelBench(const Options& options)
       : options_(options), model_(Model::load(bench::open(options.model, options.layers), open_device(options.device))) {
-    const std::int64_t longest = options.prompts.empty() ? 1 : *std::ranges::max_element(options.prompts);
+    const std::int64_t longest =
+        std::max({std::int64_t{1}, options.context, options.prompts.empty() ? 0 : *std::ranges::max_element(options.prompts)});
     for (std::int64_t t = 0; t < longest; ++t) ids_.push_back(static_cast<std::int32_t>(t * 7919 % model_->vocab()));
     hidden_memory_ = model_->backend().allocate(ids_.size() * last_.size() * sizeof(float));
   }
@@ -39,6 +40,7 @@ class ModelBench {
     }
     if (options_.tokens == 0) return;
     ModelState state = model_->start();
+    read(state, options_.context);
     constexpr int warm_up = 3;  // a device captures a step the second time
     for (int t = 0; t < warm_up; ++t) step(state);
     measure("decode", options_.logits ? "and logits" : "alone", options_.tokens, options_.tokens, [&] {
@@ -58,9 +60,17 @@ class ModelBench {
   /// States are filled, and the last position's logits brought to the host.
   void prefill(std::int64_t T) {
     ModelState state = model_->start();
-    const std::span prompt = std::span(ids_).first(static_cast<std::size_t>(T));
-    model_->forward(state, prompt, {.chunk_size = 64, .prompt_length = T, .outputs = 1, .logits = logits()}, hidden(T));
+    read(state, T);
     download(logits(), logits_);
+  }
+  /// A prompt of T tokens, in passes of so many.
+  void read(ModelState& state, std::int64_t T) {
+    const std::int64_t pass = options_.at_once > 0 ? options_.at_once : T;
+    for (std::int64_t first = 0; first < T; first += pass) {
+      const std::int64_t count = std::min(pass, T - first);
+      const std::span ids = std::span(ids_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+      model_->forward(state, ids, {.chunk_size = 64, .prompt_length = T, .outputs = 1, .logits = logits()}, hidden(count));
+    }
   }
   void step(ModelState& state) {
     const auto id = static_cast<std::int32_t>(state.position * 7919 % model_->vocab());
@@ -105,6 +115,8 @@ int main(int argc, char** argv) {
   app.add_option("--prefill", options.prompts, "read prompts of so many tokens, with the last one's logits")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
+  app.add_option("--at-once", options.at_once, "tokens of a prompt's pass; 0: all")->check(CLI::NonNegativeNumber);
+  app.add_option("--context", options.context, "tokens before those that are measured one by one")->check(CLI::NonNegativeNumber);
   app.add_option("--layers", options.layers, "of a config's model, so many alone")->check(CLI::PositiveNumber);
   app.add_flag("--logits", options.logits, "each token with logits");
   app.add_option("--runs", options.runs, "whose median counts")->check(CLI::PositiveNumber)->capture_default_str();
