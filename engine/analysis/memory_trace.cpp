@@ -338,7 +338,7 @@ void MemoryTracer::edit(MixerState& state, const MixerLayout& layout, const Stre
     const std::int64_t tokens = std::ssize(stretch.k) / (layout.kv_heads * layout.key_dim);
     state.kv.length = 0;
     append(state.kv, *backend_, ConstTensor(stretch.k.data(), DType::f32, {tokens, layout.kv_heads, layout.key_dim}),
-           ConstTensor(stretch.v.data(), DType::f32, {tokens, layout.kv_heads, layout.value_dim}),
+           layout.value_dim > 0 ? ConstTensor(stretch.v.data(), DType::f32, {tokens, layout.kv_heads, layout.value_dim}) : ConstTensor{},
            layout.index_dim > 0 ? ConstTensor(stretch.index.data(), DType::f32, {tokens, layout.index_dim}) : ConstTensor{});
   }
   const bool anew = imported || std::ranges::any_of(scaled, [](const ScaleState& scale) { return scale.factor < 0; });

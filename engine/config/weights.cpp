@@ -108,13 +108,15 @@ ConstTensor StoredWeights::matrix(const std::string& name, std::vector<std::int6
 
 ConstTensor StoredWeights::matrix_in_order(const std::string& name, std::vector<std::int64_t> shape, std::span<const std::int64_t> order) {
   const StoredTensor& stored = checked(name, shape);
-  if (stored.scales) throw Error(fmt::format("tensor {}: rows in another order are not supported where it is quantised", name));
-  const std::size_t row = static_cast<std::size_t>(stored.bytes() / shape[0]);
+  const std::vector<float> wide = stored.scales ? host(name, shape) : std::vector<float>();
+  const auto* const data = stored.scales ? reinterpret_cast<const std::byte*>(wide.data()) : stored.data;
+  const DType type = stored.scales ? DType::f32 : stored.dtype;
+  const std::size_t row = static_cast<std::size_t>(stored.size() / shape[0]) * size_of(type);
   std::vector<std::byte> rows;
   for (const std::int64_t i : order)
-    rows.insert(rows.end(), stored.data + static_cast<std::size_t>(i) * row, stored.data + static_cast<std::size_t>(i + 1) * row);
-  const Tensor weight(buffers_.emplace_back(backend_->allocate_weights(rows.size())).get(), stored.dtype, folded(shape));
-  backend_->upload(weight, ConstTensor(rows.data(), stored.dtype, weight.shape));
+    rows.insert(rows.end(), data + static_cast<std::size_t>(i) * row, data + static_cast<std::size_t>(i + 1) * row);
+  const Tensor weight(buffers_.emplace_back(backend_->allocate_weights(rows.size())).get(), type, folded(shape));
+  backend_->upload(weight, ConstTensor(rows.data(), type, weight.shape));
   return weight;
 }
 

@@ -34,7 +34,7 @@ class Weights {
   /// The same for several, side by side on a device that has memory of its own, each from a multiple of 64 bytes on: so that products with
   /// them may be one where they fill those (Backend::linear_together).
   virtual std::vector<ConstTensor> matrices(const std::vector<TensorSpec>& specs);
-  /// A matrix whose rows come in another order: row i is the stored row `order`[i].
+  /// A matrix whose rows come in another order: row i is the stored row `order`[i]. Of float8 it becomes float32.
   virtual ConstTensor matrix_in_order(const std::string& name, std::vector<std::int64_t> shape, std::span<const std::int64_t> order) = 0;
   /// The same as float32: norms, gates, decays, biases, convolutions.
   virtual ConstTensor floats(const std::string& name, std::vector<std::int64_t> shape) = 0;

@@ -135,7 +135,7 @@ class QwenAttention final : public DescribedMixer {
     p.show("v", v);
     p.append(k, v);
     // y = o_proj( softmax(d^{-1/2} q Kᵀ) V ⊙ σ(gate) )
-    const Value o = p.attend({.q = q, .scale = inverse_sqrt(head_dim_)}, heads_, head_dim_).first;
+    const Value o = p.attend(program::Attend{.q = q, .scale = inverse_sqrt(head_dim_)}, heads_, head_dim_).first;
     p.show("output_gate", p.mean_of_heads(gate, heads_, Activation::sigmoid), true);
     const Value read = p.combine(program::Gate{Activation::sigmoid}, p.with_axes(o, {heads_ * head_dim_}), gate);
     p.result = o_proj_(p, p.show("readout", read));

@@ -32,7 +32,7 @@ class CountedWeights : public Weights {
     return {&kNowhere, type, extents};
   }
   ConstTensor matrix_in_order(const std::string& name, std::vector<std::int64_t> shape, std::span<const std::int64_t>) override {
-    return matrix(name, std::move(shape));
+    return type_of(name) == DType::f8 ? widened(folded(shape), DType::f32) : matrix(name, std::move(shape));
   }
   ConstTensor floats(const std::string&, std::vector<std::int64_t> shape) override { return widened(folded(shape), DType::f32); }
   std::vector<float> host(const std::string& name, std::vector<std::int64_t> shape) override {

@@ -378,7 +378,7 @@ std::vector<Stretch> Run::course(std::int64_t layer, std::int64_t tokens) {
     if (state.everything) stretch.kept = host_floats(model_->backend(), state.everything);
     if (!stretch.edits.imported || !state.kv.k) continue;
     stretch.k = host_floats(model_->backend(), state.kv.k);
-    stretch.v = host_floats(model_->backend(), state.kv.v);
+    if (state.kv.v) stretch.v = host_floats(model_->backend(), state.kv.v);
     if (state.kv.index) stretch.index = host_floats(model_->backend(), state.kv.index);
   }
   return course;

@@ -8,7 +8,7 @@ KvCache KvCache::first(std::int64_t tokens) const {
   KvCache cache = *this;
   if (!k) return cache;
   cache.k = k.slice(0, tokens);
-  cache.v = v.slice(0, tokens);
+  if (v) cache.v = v.slice(0, tokens);
   if (index) cache.index = index.slice(0, tokens);
   cache.length = tokens;
   return cache;
@@ -19,7 +19,7 @@ void append(KvCache& cache, Backend& backend, ConstTensor k, ConstTensor v, Cons
   const std::int64_t capacity = cache.k ? cache.k.rows() : 0;
   const auto each_part = [&](const auto& work) {
     work(cache.k, k);
-    work(cache.v, v);
+    if (v) work(cache.v, v);
     if (index) work(cache.index, index);
   };
   if (length > capacity) {

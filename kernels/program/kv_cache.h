@@ -1,4 +1,4 @@
-// Keys and values that a layer of softmax attention keeps.
+// Keys and values that a layer of softmax attention keeps, or the latents that it makes them of.
 #pragma once
 
 #include "kernels/backend.h"
@@ -8,7 +8,7 @@ namespace statescope {
 /// Keys and values of all tokens so far. Grows; never forgets, so an earlier length is an earlier state.
 struct KvCache {
   Buffer memory;
-  Tensor k, v;   // [capacity, Hkv, d]
+  Tensor k, v;   // [capacity, Hkv, d]; no v: what is read is in k
   Tensor index;  // [capacity, di]: keys of an indexer (token_choice.h), or absent
   std::int64_t length = 0;
 

@@ -72,6 +72,9 @@ void see_values(Op& op, const Read& read, const Write& write) {
     read_all(op.q, op.chosen);
     write(op.o);
     write(op.selected);
+  } else if constexpr (is_one_of<Op, LatentAttend>) {
+    read_all(op.q, op.chosen);
+    write(op.o);
   } else if constexpr (is_one_of<Op, CompressedAttend>) {
     read(op.q);
     write(op.o);
@@ -244,6 +247,11 @@ Value Program::taken(Value x, std::vector<std::pair<std::int64_t, std::int64_t>>
   return add(Columns{.x = x, .ranges = std::move(ranges), .y = {}}, &Columns::y, axes, numbers);
 }
 
+Value Program::taken_of_heads(Value x, std::vector<std::pair<std::int64_t, std::int64_t>> ranges) {
+  const ValueInfo info = (*this)[x];
+  return add(Columns{.x = x, .ranges = std::move(ranges), .of_heads = true, .y = {}}, &Columns::y, info.axes, info.numbers);
+}
+
 Value Program::repeat_heads(Value x, std::int64_t groups, std::int64_t from, std::int64_t to) {
   if (from == to) return x;
   Shape axes = (*this)[x].axes;
@@ -342,6 +350,10 @@ std::pair<Value, Value> Program::attend(Attend attention, std::int64_t heads, st
     attention.selected = value({heads, attention.topk - 1}, ValueType::indices);
   operations.emplace_back(attention);
   return {attention.o, attention.selected};
+}
+
+Value Program::attend(LatentAttend attention, std::int64_t heads, std::int64_t V) {
+  return add(attention, &LatentAttend::o, {heads, V}, ValueType::exact);
 }
 
 CompressedAttend Program::attend(CompressedAttend attention, std::int64_t heads, std::int64_t V, std::int64_t kv_heads,

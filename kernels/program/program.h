@@ -125,10 +125,11 @@ struct Fill {
   float number = 0;
   Value y;
 };
-/// y = of every row of x these ranges (begin, count), side by side
+/// y = of every row of x, or of every head of x [T, heads, n], these ranges (begin, count), side by side
 struct Columns {
   Value x;
   std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+  bool of_heads = false;
   Value y;
 };
 /// y = [a | b]: the two side by side
@@ -272,7 +273,7 @@ struct BySlot {
 
 /// The tokens' keys and values come behind those of all tokens before them; with them the indexer's keys, where there is one.
 struct Append {
-  Value k, v;
+  Value k, v;  // no v: what is read is in k
   Value index;
 };
 /// softmax_attention.h, over all keys and values so far
@@ -285,6 +286,15 @@ struct Attend {
   Value chosen;  // blocks of block_size tokens, or absent
   Value o;
   Value selected;  // [T, H, topk − 1], or absent: no blocks are chosen, or nobody wants to know which
+};
+/// latent_attention.h, over all latents so far: the cache's keys
+struct LatentAttend {
+  Value q;
+  bool shared_first = false;
+  ConstTensor W_k, W_v;
+  float scale = 1;
+  Value chosen;  // tokens, or absent
+  Value o;
 };
 /// compressed_attention.h, over all keys and values so far
 struct CompressedAttend {
@@ -363,8 +373,8 @@ struct SparseMemoryFrom {
 using Operation =
     std::variant<Linear, LinearOfHeads, LinearEachHead, Apply, Combine, Constant, Fill, Columns, Stack, Convolution, TopK, Route,
                  Renormalise, RowSparse, Pair, CopyState, OuterProduct, DeltaRule, SelectiveScan, Wkv, LogLinearAttention, StateSpace,
-                 SparseMemory, Dispatch, LinearOfSlots, Collect, BySlot, Append, Attend, CompressedAttend, ChooseTokens, MeanOfHeads,
-                 Distance, Products, GatedNorm, ForgetGatedOuterProduct, UnitDeltaRule, SparseMemoryFrom>;
+                 SparseMemory, Dispatch, LinearOfSlots, Collect, BySlot, Append, Attend, LatentAttend, CompressedAttend, ChooseTokens,
+                 MeanOfHeads, Distance, Products, GatedNorm, ForgetGatedOuterProduct, UnitDeltaRule, SparseMemoryFrom>;
 
 /// What axis 0 of a value counts: tokens, a state's slots, or rows as Dispatch makes them.
 enum class Rows : std::uint8_t { tokens, slots, routed };
@@ -423,6 +433,8 @@ class Program {
   Value constant(ConstTensor row, Shape axes);
   Value fill(float number, Shape axes);
   Value taken(Value x, std::vector<std::pair<std::int64_t, std::int64_t>> ranges, Shape axes);
+  /// Of every head of x [T, heads, n] the same ranges, n numbers together.
+  Value taken_of_heads(Value x, std::vector<std::pair<std::int64_t, std::int64_t>> ranges);
   /// x [T, groups, from, …] with `to` heads in each group, head i taking producer_head(i): repeat-interleave. One group has no axis of its
   /// own. x itself where there are as many heads as wanted.
   Value repeat_heads(Value x, std::int64_t groups, std::int64_t from, std::int64_t to);
@@ -450,6 +462,8 @@ class Program {
   void append(Value k, Value v, Value index = {}) { operations.emplace_back(Append{k, v, index}); }
   /// o [T, heads, V] and, where blocks are chosen, which
   std::pair<Value, Value> attend(Attend attention, std::int64_t heads, std::int64_t V);
+  /// o [T, heads, V]
+  Value attend(LatentAttend attention, std::int64_t heads, std::int64_t V);
   /// The same with its results: o [T, heads, V], selected and importance [T, kv_heads, count].
   CompressedAttend attend(CompressedAttend attention, std::int64_t heads, std::int64_t V, std::int64_t kv_heads, std::int64_t count);
   /// The same with its results [T, count].

@@ -11,6 +11,7 @@
 #include "kernels/checked_device.h"
 #include "kernels/fused/by_parts.h"
 #include "kernels/fused/delta_rules.h"
+#include "kernels/fused/latent_attention.h"
 #include "kernels/program/routed_rows.h"
 #include "kernels/program/tensors.h"
 
@@ -62,8 +63,9 @@ class Runner {
   void operator()(const Constant& op) { tensors_.set_constant(op.y, op.row); }
   void operator()(const Fill& op) { backend().fill(to(op.y), op.number); }
   void operator()(const Columns& op) {
-    const Tensor y = to(op.y);
-    const ConstTensor x = from(op.x);
+    Tensor y = to(op.y);
+    ConstTensor x = from(op.x);
+    if (op.of_heads) x = head_rows(x), y = {y.data, y.dtype, x.shape};
     std::int64_t at = 0;
     for (std::span ranges(op.ranges); !ranges.empty();) {
       const auto [begin, count] = ranges.front();
@@ -187,47 +189,54 @@ class Runner {
 
   void operator()(const Append& op) { append(*pass_.kv, backend(), from(op.k), from(op.v), from(op.index)); }
   void operator()(const Attend& op) {
-    const KvCache& kv = *pass_.kv;
-    const auto cu_seqlens_k = all_keys();
     const ConstTensor chosen = from(op.chosen);
     const BlockTopK blocks{.block_size = op.block_size, .topk = op.topk, .until = pass_.prompt_length};
     backend().softmax_attention({.q = from(op.q),
-                                 .k = kv.k.slice(0, kv.length),
-                                 .v = kv.v.slice(0, kv.length),
+                                 .k = cached(pass_.kv->k),
+                                 .v = cached(pass_.kv->v),
                                  .scale = op.scale,
                                  .window = op.window,
                                  .blocks = chosen ? BlockTopK{} : blocks,
                                  .pattern = op.pattern,
                                  .chosen = {chosen, std::max<std::int64_t>(op.block_size, 1)},
                                  .segments = one_segment(),
-                                 .cu_seqlens_k = cu_seqlens_k,
+                                 .cu_seqlens_k = all_keys(),
                                  .o = to(op.o),
                                  .selected_blocks = to(op.selected)},
                                 pass_.chunk_size);
   }
+  void operator()(const LatentAttend& op) {
+    latent_attention({.q = together(from(op.q), backend(), pass_.workspace),
+                      .shared_first = op.shared_first,
+                      .latents = cached(pass_.kv->k),
+                      .W_k = op.W_k,
+                      .W_v = op.W_v,
+                      .scale = op.scale,
+                      .chosen = {from(op.chosen)},
+                      .segments = one_segment(),
+                      .cu_seqlens_k = all_keys(),
+                      .o = to(op.o)},
+                     pass_.chunk_size, backend(), pass_.workspace);
+  }
   void operator()(const CompressedAttend& op) {
-    const KvCache& kv = *pass_.kv;
-    const auto cu_seqlens_k = all_keys();
     backend().compressed_attention({.q = from(op.q),
-                                    .k = kv.k.slice(0, kv.length),
-                                    .v = kv.v.slice(0, kv.length),
+                                    .k = cached(pass_.kv->k),
+                                    .v = cached(pass_.kv->v),
                                     .scale = op.scale,
                                     .block_size = op.block_size,
                                     .segments = one_segment(),
-                                    .cu_seqlens_k = cu_seqlens_k,
+                                    .cu_seqlens_k = all_keys(),
                                     .o = to(op.o),
                                     .selected = to(op.selected),
                                     .importance = to(op.importance)});
   }
   void operator()(const ChooseTokens& op) {
-    const KvCache& kv = *pass_.kv;
-    const auto cu_seqlens_k = all_keys();
     backend().choose_tokens({.q = from(op.q),
-                             .k = kv.index.slice(0, kv.length),
+                             .k = cached(pass_.kv->index),
                              .weight = from(op.weight),
                              .scale = op.scale,
                              .segments = one_segment(),
-                             .cu_seqlens_k = cu_seqlens_k,
+                             .cu_seqlens_k = all_keys(),
                              .selected = to(op.selected),
                              .scores = to(op.scores)});
   }
@@ -354,6 +363,7 @@ class Runner {
     return {x.data, x.dtype, {x.rows() * x.shape[1], x.shape[2]}};
   }
   Tensor to(Value v) { return tensors_.to(v); }
+  ConstTensor cached(const Tensor& part) const { return part.slice(0, pass_.kv->length); }
   std::array<std::int32_t, 2> all_keys() const { return {0, static_cast<std::int32_t>(pass_.kv->length)}; }
   Segments one_segment() const { return {pass_.cu_seqlens, {}}; }
   Segments segments_of(Value v) const { return program_[v].rows == Rows::routed ? routed_.segments() : one_segment(); }
@@ -427,8 +437,7 @@ class Runner {
 
   InputNorm norm(const std::optional<RmsNorm>& f, Value gate, Activation act) const {
     if (!f) return {};
-    const ConstTensor opened = gate ? flat(from(gate)) : ConstTensor{};
-    return {.group = f->group, .weight = f->weight, .eps = f->eps, .offset = f->offset, .gate = opened, .act = act};
+    return {f->group, f->weight, f->eps, f->offset, gate ? flat(from(gate)) : ConstTensor{}, act};
   }
 
   Projection projection(const Product& p) {

@@ -34,7 +34,9 @@ class Writer {
   void operator()(const Combine& op) { line(op.y, std::visit(Combination{of(op.a), of(op.b)}, op.f)); }
   void operator()(const Constant& op) { line(op.y, "constant " + shape(op.row)); }
   void operator()(const Fill& op) { line(op.y, number(op.number)); }
-  void operator()(const Columns& op) { line(op.y, of(op.x) + " in " + std::to_string(op.ranges.size()) + " ranges"); }
+  void operator()(const Columns& op) {
+    line(op.y, of(op.x) + " in " + std::to_string(op.ranges.size()) + (op.of_heads ? " ranges of each head" : " ranges"));
+  }
   void operator()(const Stack& op) { line(op.y, "[" + of(op.a) + " | " + of(op.b) + "]"); }
   void operator()(const Convolution& op) { line(op.y, convolution(op, of(op.x))); }
   void operator()(const TopK& op) { line(op.ids, "top_k(" + of(op.scores) + ")"); }
@@ -73,8 +75,14 @@ class Writer {
   void operator()(const LinearOfSlots& op) { line(op.y, product(op.x, op.weights.front(), {}) + " of its memory"); }
   void operator()(const Collect& op) { line(op.y, "Σ over the rows of a token of " + of(op.gate) + " · " + of(op.x)); }
   void operator()(const BySlot& op) { line(op.y, of(op.x) + " by memory, 0 where a token has no row"); }
-  void operator()(const Append& op) { text += "append " + of(op.k) + ", " + of(op.v) + (op.index ? ", " + of(op.index) : "") + "\n"; }
+  void operator()(const Append& op) {
+    text += "append " + of(op.k) + (op.v ? ", " + of(op.v) : "") + (op.index ? ", " + of(op.index) : "") + "\n";
+  }
   void operator()(const Attend& op) { line(op.o, "attend(" + of(op.q) + ")" + sight(op)); }
+  void operator()(const LatentAttend& op) {
+    line(op.o, "attend(" + of(op.q) + ") to latents, keys " + shape(op.W_k) + ", values " + shape(op.W_v) +
+                   (op.chosen ? ", over " + of(op.chosen) : ""));
+  }
   void operator()(const CompressedAttend& op) {
     line(op.o, "attend(" + of(op.q) + ") to the means of blocks of " + std::to_string(op.block_size) + " tokens, which choose " +
                    of(op.selected));

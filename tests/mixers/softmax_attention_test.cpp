@@ -60,6 +60,20 @@ TEST_CASE("softmax attention: an indexer that may choose every token leaves late
   CHECK(difference(logits_of(*Editable(*indexed.checkpoint()).set({{"index_topk", 7}}).model(), ids), all) > 1e-3);
 }
 
+TEST_CASE("softmax attention: of a token latent attention keeps its latent and the shared key, nothing of a head (spec §17.4)") {
+  for (const json& config : {deepseek_config(), indexed_config()}) {
+    MixerRig rig{Editable(config)};
+    const Pass pass = rig.read(rig.some_input(50));
+    CHECK(pass.state.kv.k.row_size() == 16 + 8);
+    CHECK(!pass.state.kv.v);
+    CHECK(pass["k"].shape == Shape{50, 2, 20});
+    CHECK(pass["v"].shape == Shape{50, 2, 12});
+    const std::span<const float> kept(pass.state.kv.k.f32(49) + 16, 8);
+    for (std::int64_t head = 0; head < 2; ++head)
+      CHECK(difference(kept, pass["k"].row(49).subspan(static_cast<std::size_t>(head * 20), 8)) == 0);
+  }
+}
+
 TEST_CASE("softmax attention: query heads of a group of NSA may change places with their rows (spec §18.3)") {
   const json config =
       small_config("nsa", {{"num_kv_heads", 2}, {"head_dim", 12}, {"block_size", 4}, {"block_counts", 4}, {"window_size", 7}});

@@ -114,7 +114,7 @@ class ZambaHybrid final : public DescribedMixer {
     }
     p.show("attention_q", q);
     p.append(p.show("attention_k", k), p.show("attention_v", heads(v_proj_, kv_heads_)));
-    const Value o = p.attend({.q = q, .scale = inverse_sqrt(head_dim_)}, heads_, head_dim_).first;
+    const Value o = p.attend(program::Attend{.q = q, .scale = inverse_sqrt(head_dim_)}, heads_, head_dim_).first;
     return o_proj_(p, p.show("attention_readout", p.with_axes(o, {heads_ * head_dim_})));
   }
 

@@ -38,6 +38,20 @@ TEST_CASE("weights that are loaded together stay where they are on the CPU") {
   CHECK_THROWS_AS(weights.matrices({{"a", {3, 32}}, {"d", {1, 1}}}), Error);
 }
 
+TEST_CASE("weights of float8 in another order of rows are widened first, each with its own scale") {
+  const std::vector<std::uint8_t> bits{0x38, 0x40, 0x30, 0xB8, 0x3C, 0x44};  // 1, 2, 1/2, −1, 3/2, 3
+  const std::vector<float> factors{10, 100};                                 // of rows 0 and 1, of row 2
+  const BlockScales scales{factors.data(), 2, 2, 1};
+  StoredTensor tensor{"a", DType::f8, {3, 2}, reinterpret_cast<const std::byte*>(bits.data())};
+  tensor.scales = &scales;
+  const std::unique_ptr<Backend> backend = make_cpu_backend();
+  StoredWeights weights({tensor}, *backend);
+  const std::vector<std::int64_t> order{2, 0, 1};
+  const ConstTensor found = weights.matrix_in_order("a", {3, 2}, order);
+  CHECK(found.dtype == DType::f32);
+  CHECK(std::vector<float>(found.f32(), found.f32() + 6) == std::vector<float>{150, 300, 10, 20, 5, -10});
+}
+
 TEST_CASE("device: weights that are loaded together lie side by side", "[device]") {
   const std::shared_ptr<Backend> device = testing::cuda_backend();
   if (!device) return;

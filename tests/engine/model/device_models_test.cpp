@@ -38,7 +38,7 @@ class Reader {
     const KvCache& kv = of(layer).kv;
     if (kv.length == 0) return {};
     std::vector<float> both = host_copy(model_->backend(), kv.k.slice(0, kv.length));
-    const std::vector<float> v = host_copy(model_->backend(), kv.v.slice(0, kv.length));
+    const std::vector<float> v = kv.v ? host_copy(model_->backend(), kv.v.slice(0, kv.length)) : std::vector<float>();
     both.insert(both.end(), v.begin(), v.end());
     if (!kv.index) return both;
     const std::vector<float> index = host_copy(model_->backend(), kv.index.slice(0, kv.length));
