@@ -12,6 +12,7 @@
 #include "kernels/fused/by_parts.h"
 #include "kernels/fused/delta_rules.h"
 #include "kernels/fused/latent_attention.h"
+#include "kernels/program/columns.h"
 #include "kernels/program/routed_rows.h"
 #include "kernels/program/tensors.h"
 
@@ -26,21 +27,6 @@ std::vector<float> on_host(const Pass& pass, ConstTensor x) {
   std::vector<float> numbers(static_cast<std::size_t>(x.shape.size()));
   pass.backend.download(Tensor(numbers.data(), DType::f32, x.shape), together);
   return numbers;
-}
-
-/// The first `count` ranges have one length and lie `stride` numbers apart.
-struct EvenRanges {
-  std::size_t count = 1;
-  std::int64_t stride = 0;
-};
-EvenRanges even_ranges(std::span<const std::pair<std::int64_t, std::int64_t>> ranges) {
-  EvenRanges even;
-  if (ranges.size() > 1) even.stride = ranges[1].first - ranges[0].first;
-  const auto goes_on = [&](std::size_t i) {
-    return ranges[i].second == ranges[0].second && ranges[i].first == ranges[i - 1].first + even.stride;
-  };
-  while (even.stride >= 0 && even.count < ranges.size() && goes_on(even.count)) ++even.count;
-  return even;
 }
 
 class Runner {
@@ -66,30 +52,13 @@ class Runner {
     Tensor y = to(op.y);
     ConstTensor x = from(op.x);
     if (op.of_heads) x = head_rows(x), y = {y.data, y.dtype, x.shape};
-    std::int64_t at = 0;
-    for (std::span ranges(op.ranges); !ranges.empty();) {
-      const auto [begin, count] = ranges.front();
-      const EvenRanges even = even_ranges(ranges);
-      const std::int64_t numbers = static_cast<std::int64_t>(even.count) * count;
-      // Of one token, or where a row has nothing else, such ranges are rows themselves.
-      const bool all = numbers == y.row_size() && y.contiguous() && x.stride == static_cast<std::int64_t>(even.count) * even.stride;
-      const bool are_rows = x.rows() == 1 || all;
-      const std::size_t taken = are_rows ? even.count : 1;
-      const Shape rows{are_rows ? x.rows() * static_cast<std::int64_t>(taken) : x.rows(), count};
-      const Tensor to = y.columns(at, {count});
-      const ConstTensor from = x.columns(begin, {count});
-      backend().copy(Tensor(to.data, to.dtype, rows, are_rows ? count : to.stride),
-                     ConstTensor(from.data, from.dtype, rows, are_rows ? even.stride : from.stride));
-      at += static_cast<std::int64_t>(taken) * count;
-      ranges = ranges.subspan(taken);
-    }
+    copy_ranges(backend(), y, x, op.ranges);
   }
   void operator()(const Stack& op) {
     const ConstTensor a = from(op.a), b = from(op.b);
     const Tensor y = to(op.y);
-    const std::int64_t n = a.row_size(), m = b.row_size();
-    backend().copy(y.columns(0, {n}), a.with_row({n}));
-    backend().copy(y.columns(n, {m}), b.with_row({m}));
+    backend().copy(y.columns(0, {a.row_size()}), flat(a));
+    backend().copy(y.columns(a.row_size(), {b.row_size()}), flat(b));
   }
   void operator()(const Convolution& op) {
     const Tensor cache = pass_.conv_caches[op.cache];
@@ -144,13 +113,12 @@ class Runner {
                    state, state, to(op.o)});
   }
   void operator()(const LogLinearAttention& op) {
-    const Tensor levels = state_of(op.state);
+    const Tensor S = state_of(op.state);
     backend().log_linear_attention(
-        {from(op.q), from(op.k), from(op.v), from(op.log_decay), from(op.level_scale), pass_.position, levels, levels, to(op.o)});
+        {from(op.q), from(op.k), from(op.v), from(op.log_decay), from(op.level_scale), pass_.position, S, S, to(op.o)});
   }
   void operator()(const StateSpace& op) {
-    const Tensor state = state_of(op.state);
-    backend().state_space({from(op.u), op.A, op.B, op.C, state, state, to(op.o)});
+    backend().state_space({from(op.u), op.A, op.B, op.C, state_of(op.state), state_of(op.state), to(op.o)});
   }
   void operator()(const SparseMemory& op) { backend().sparse_state(memory(op), pass_.chunk_size, pass_.workspace); }
 
@@ -181,10 +149,9 @@ class Runner {
   }
   void operator()(const BySlot& op) {
     const Tensor y = to(op.y);
-    const std::int64_t slots = y.shape[1];
     backend().fill(y, 0);
-    const std::vector<std::int32_t> places = routed_.places(slots);
-    backend().scatter_add_rows(Tensor(y.data, DType::f32, {pass_.tokens * slots, y.shape[2]}), from(op.x), places.data());
+    const std::vector<std::int32_t> places = routed_.places(y.shape[1]);
+    backend().scatter_add_rows(Tensor(y.data, DType::f32, {pass_.tokens * y.shape[1], y.shape[2]}), from(op.x), places.data());
   }
 
   void operator()(const Append& op) { append(*pass_.kv, backend(), from(op.k), from(op.v), from(op.index)); }
@@ -245,9 +212,9 @@ class Runner {
     const Tensor y = to(op.y);
     const ConstTensor gate = from(op.gate);
     const Workspace::Mark mark(pass_.workspace);
-    const std::int64_t width = gate.row_size(), n = width / op.heads;
-    const Tensor opened = pass_.workspace.tensor({pass_.tokens, width});
-    backend().copy(opened, gate.with_row({width}));
+    const std::int64_t n = gate.row_size() / op.heads;
+    const Tensor opened = pass_.workspace.tensor({pass_.tokens, gate.row_size()});
+    backend().copy(opened, flat(gate));
     backend().activate(opened, opened, op.act);
     const std::vector<float> numbers = on_host(pass_, opened);
     std::vector<float> means;
