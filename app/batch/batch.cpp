@@ -24,20 +24,24 @@ std::vector<std::string> choices(const std::vector<std::string>& list) { return 
 
 std::string stem(const std::string& file) { return fs::path(file).stem().string(); }
 
+std::string found_checkpoint(const std::string& name, const fs::path& folder, bool elsewhere) {
+  return elsewhere ? name : fs::absolute(figure_file(name, folder, "checkpoints")).string();
+}
+
 /// With files found from here, not from where the spec lies: the process that reads it knows no folder.
-FigureSpec resolved(FigureSpec spec, const fs::path& folder) {
+FigureSpec resolved(FigureSpec spec, const fs::path& folder, bool elsewhere) {
   for (FigurePanel& panel : spec.panels) {
-    for (std::string& name : panel.checkpoints) name = fs::absolute(figure_file(name, folder, "checkpoints")).string();
+    for (std::string& name : panel.checkpoints) name = found_checkpoint(name, folder, elsewhere);
     for (std::string& name : panel.data) name = fs::absolute(figure_file(name, folder, "scores")).string();
     if (!panel.prompt.empty()) panel.prompt = fs::absolute(figure_file(panel.prompt, folder, "prompts")).string();
   }
   return spec;
 }
 
-FigureSpec with(FigureSpec spec, const std::string& checkpoint, const std::string& prompt, const fs::path& folder) {
+FigureSpec with(FigureSpec spec, const std::string& checkpoint, const std::string& prompt, const fs::path& folder, bool elsewhere) {
   for (FigurePanel& panel : spec.panels) {
     if (panel.view.empty()) continue;
-    if (!checkpoint.empty()) panel.checkpoints.front() = fs::absolute(figure_file(checkpoint, folder, "checkpoints")).string();
+    if (!checkpoint.empty()) panel.checkpoints.front() = found_checkpoint(checkpoint, folder, elsewhere);
     if (prompt.empty()) continue;
     panel.input.reset();
     panel.prompt = fs::absolute(figure_file(prompt, folder, "prompts")).string();
@@ -63,7 +67,7 @@ std::optional<std::string> run_job(const BatchJob& job, const std::string& progr
 
 }  // namespace
 
-std::vector<BatchJob> jobs_of(const Batch& batch, const fs::path& folder) {
+std::vector<BatchJob> jobs_of(const Batch& batch, const fs::path& folder, bool elsewhere) {
   const std::vector<std::string> checkpoints = choices(batch.checkpoints), prompts = choices(batch.prompts);
   if (batch.figures.size() * checkpoints.size() * prompts.size() > most_jobs)
     throw Error(fmt::format("a batch has at most {} figures", most_jobs));
@@ -71,7 +75,7 @@ std::vector<BatchJob> jobs_of(const Batch& batch, const fs::path& folder) {
   std::set<fs::path> outputs;
   for (const std::string& figure : batch.figures) {
     const fs::path file = figure_file(figure, folder, "figures");
-    const FigureSpec spec = resolved(load_figure_spec(file), file.parent_path());
+    const FigureSpec spec = resolved(load_figure_spec(file), file.parent_path(), elsewhere);
     for (const std::string& checkpoint : checkpoints) {
       for (const std::string& prompt : prompts) {
         std::string name = stem(figure);
@@ -79,7 +83,7 @@ std::vector<BatchJob> jobs_of(const Batch& batch, const fs::path& folder) {
         if (!prompt.empty()) name += "-" + stem(prompt);
         const fs::path output = folder / batch.output / (name + "." + batch.format);
         if (!outputs.insert(output).second) throw Error(output.string() + " would be written twice: two files of a list have one name");
-        jobs.push_back({to_json(with(spec, checkpoint, prompt, folder)), output});
+        jobs.push_back({to_json(with(spec, checkpoint, prompt, folder, elsewhere)), output});
       }
     }
   }

@@ -29,8 +29,9 @@ struct BatchJob {
 };
 
 /// All combinations, named "SPEC-CHECKPOINT-PROMPT.FORMAT" after what there are lists of. `folder`: that of the batch, where its files are
-/// looked for first and its output lies. Throws Error where a file is missing or two figures would have one name.
-std::vector<BatchJob> jobs_of(const Batch& batch, const std::filesystem::path& folder);
+/// looked for first and its output lies. `elsewhere`: checkpoints are called as an engine on another machine calls them, not looked for.
+/// Throws Error where a file is missing or two figures would have one name.
+std::vector<BatchJob> jobs_of(const Batch& batch, const std::filesystem::path& folder, bool elsewhere = false);
 
 /// What became of one.
 struct BatchOutcome {

@@ -7,14 +7,15 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "app/cli/commands.h"
+#include "app/cli/engine.h"
 #include "app/common/console.h"
+#include "app/common/interruption.h"
 #include "app/common/running.h"
-#include "engine/answers/answers.h"
+#include "app/figure/fonts_alone.h"
+#include "app/figure/run_here.h"
 #include "engine/answers/observables.h"
 #include "engine/error.h"
 #include "engine/run/not_finite.h"
-#include "engine/session/reading_tree.h"
 #include "views/parts.h"
 
 namespace statescope {
@@ -34,24 +35,24 @@ class AskedRun {
     std::int64_t token;
   };
 
-  /// Throws Error before anything is read where a token, or the layer, will not be there.
-  AskedRun(const AskArguments& arguments, const std::vector<Named>& tokens, std::optional<std::int64_t> layer)
-      : tree_(read(arguments, tokens, layer)) {
-    std::vector<Intervention> interventions;
-    for (const std::string& line : arguments.interventions) interventions.push_back(parse_intervention(line));
-    if (!interventions.empty()) tree_.intervene(std::move(interventions), [](std::int64_t) { return true; });
-    not_finite_ = statescope::not_finite(tree_.current()->run());
+  /// Throws Error where a token, or the layer, is not there: before anything is read, where this program reads.
+  AskedRun(const AskArguments& arguments, const std::vector<Named>& tokens, std::optional<std::int64_t> layer) {
+    if (!arguments.engine.place.empty()) {
+      application_.emplace();
+      interruption_.emplace();
+      engine_ = reach_engine(arguments.engine, arguments.device, 0);
+    }
+    run_ = engine_ ? read_there(arguments, tokens, layer) : read_here(arguments, tokens, layer);
+    not_finite_ = run_->not_finite();
     if (not_finite_) print_note(not_finite_.text());
-    evidence_.emplace(tree_.current(), mutex_);
     bar_.emplace("working it out");
-    evidence_->set_progress([this](double fraction) {
-      bar_->show(fraction);
-      return true;
-    });
   }
 
-  Evidence& evidence() { return *evidence_; }
-  const RunInfo& info() const { return evidence_->info(); }
+  template <class Q>
+  typename Q::Answer answer(const Q& question) {
+    return run_->answer(question);
+  }
+  const RunInfo& info() const { return run_->info(); }
   const NotFinite& not_finite() const { return not_finite_; }
   /// A token as the user names it: below 0 counted from the prompt's end.
   std::int64_t token(std::int64_t asked) const { return asked < 0 ? info().prompt_length + asked : asked; }
@@ -60,39 +61,59 @@ class AskedRun {
   std::string token_text(std::int64_t token) const { return fmt::format("{} '{}'", token, visible_text(text(token))); }
   /// The model's.
   std::vector<std::string> notes() const {
-    std::vector<std::string> all = tree_.root()->model()->notes();
+    std::vector<std::string> all = info().model.notes;
     if (not_finite_) all.push_back(not_finite_.text());
     return all;
   }
   void done() { bar_.reset(); }
 
  private:
-  static void check_tokens(const std::vector<Named>& tokens, std::int64_t prompt_length, std::int64_t generated) {
-    const std::int64_t count = prompt_length + generated;
+  static void check_tokens(const std::vector<Named>& tokens, std::int64_t prompt_length, std::int64_t count) {
     for (const auto& [option, token] : tokens) {
       const std::int64_t place = token < 0 ? prompt_length + token : token;
       if (place < 0 || place >= count) throw Error(fmt::format("{} {}: the run has tokens 0 to {}", option, token, count - 1));
     }
   }
+  static void check_layer(std::optional<std::int64_t> layer, std::int64_t layers) {
+    if (layer.value_or(0) >= layers) throw Error(fmt::format("--layer {}: the model has layers 0 to {}", *layer, layers - 1));
+  }
 
-  static ReadingTree read(const AskArguments& arguments, const std::vector<Named>& tokens, std::optional<std::int64_t> layer) {
+  std::unique_ptr<ReadRun> read_here(const AskArguments& arguments, const std::vector<Named>& tokens, std::optional<std::int64_t> layer) {
     const auto checkpoint = open_checkpoint(arguments.checkpoint);
     const std::shared_ptr<Model> model = load_model(checkpoint, arguments.device);
     const PromptInput prompt = load_prompt(arguments.prompt, "", arguments.checkpoint);
     const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*checkpoint, model->vocab());
-    if (layer.value_or(0) >= model->layers())
-      throw Error(fmt::format("--layer {}: the model has layers 0 to {}", *layer, model->layers() - 1));
-    check_tokens(tokens, std::ssize(encode(prompt, *tokenizer).ids), arguments.generate);
+    check_layer(layer, model->layers());
+    const std::int64_t length = std::ssize(encode(prompt, *tokenizer).ids);
+    check_tokens(tokens, length, length + arguments.generate);
     auto reading = std::make_shared<Reading>(model, tokenizer, prompt);
     if (const std::string remark = reading->run().remark(); !remark.empty()) print_note(remark);
     for (std::int64_t i = 0; i < arguments.generate; ++i) reading->generate_one();
-    return {std::move(reading), prompt};
+    return std::make_unique<RunHere>(std::move(reading), prompt, arguments.interventions, progress(), arguments.device);
   }
 
-  ReadingTree tree_;
+  std::unique_ptr<ReadRun> read_there(const AskArguments& arguments, const std::vector<Named>& tokens, std::optional<std::int64_t> layer) {
+    PromptInput prompt = engine_->prompt(arguments.prompt, arguments.checkpoint);
+    prompt.generate = arguments.generate;
+    std::unique_ptr<ReadRun> run = engine_->read(arguments.checkpoint, prompt, arguments.interventions, progress());
+    print_notes(run->info().model.notes);
+    check_layer(layer, std::ssize(run->info().model.layers));
+    check_tokens(tokens, run->info().prompt_length, std::ssize(run->info().tokens));
+    return run;
+  }
+
+  RunReader::Progress progress() {
+    return [this](double fraction) {
+      if (bar_) bar_->show(fraction);
+      return !Interruption::asked();
+    };
+  }
+
+  std::optional<Offscreen<QCoreApplication>> application_;  // of the connection
+  std::optional<Interruption> interruption_;                // so that the engine hears of it
+  std::unique_ptr<EngineRuns> engine_;
+  std::unique_ptr<ReadRun> run_;
   NotFinite not_finite_;
-  FairMutex mutex_;
-  std::optional<Evidence> evidence_;
   std::optional<ProgressBar> bar_;
 };
 
@@ -296,7 +317,7 @@ int observe_command(const ObserveArguments& arguments) {
   std::vector<LayerObservables> layers;
   for (std::int64_t layer = 0; layer < std::ssize(run.info().model.layers); ++layer) {
     if (arguments.layer.value_or(layer) == layer)
-      layers.push_back({layer, answer(ObservablesQuestion{layer, from, to, arguments.names, since}, run.evidence())});
+      layers.push_back({layer, run.answer(ObservablesQuestion{layer, from, to, arguments.names, since})});
   }
   run.done();
   if (!json_file.is_standard_output()) print_observables(run, layers, from, to);
@@ -314,7 +335,7 @@ int history_command(const HistoryArguments& arguments) {
                                  .column = arguments.column.value_or(-1),
                                  .token = run.token(arguments.token),
                                  .read = arguments.read};
-  const History history = answer(question, run.evidence());
+  const History history = run.answer(question);
   run.done();
   std::vector<std::size_t> order(history.token.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <QCoreApplication>
+#include <QTemporaryFile>
 #include <cereal/types/string.hpp>
 #include <cereal/types/utility.hpp>
 #include <mutex>
@@ -8,7 +9,7 @@
 #include <utility>
 
 #include "app/batch/batch.h"
-#include "app/cli/commands.h"
+#include "app/cli/engine.h"
 #include "app/common/console.h"
 #include "app/common/interruption.h"
 #include "app/figure/fonts_alone.h"
@@ -28,9 +29,9 @@ struct Figures {
   std::filesystem::path folder;  // where they go
 };
 
-Figures figures_of(const std::filesystem::path& file) {
+Figures figures_of(const std::filesystem::path& file, bool elsewhere = false) {
   const Batch batch = parse_batch(is_stream(file) ? read_text(file) : read_file(file, most_bytes), file.string());
-  Figures figures{jobs_of(batch, file.parent_path()), file.parent_path() / batch.output};
+  Figures figures{jobs_of(batch, file.parent_path(), elsewhere), file.parent_path() / batch.output};
   std::error_code error;
   std::filesystem::create_directories(figures.folder, error);
   if (error) throw Error(fmt::format("{}: {}", figures.folder.string(), error.message()));
@@ -40,6 +41,28 @@ Figures figures_of(const std::filesystem::path& file) {
 std::vector<std::string> options_of(const DeviceChoice& device) {
   return {"--device", device.name, "--precision", device.precision == Precision::bfloat16 ? "bfloat16" : "float32"};
 }
+
+/// The engine of all figures, and what leads their processes there.
+class EngineOfFigures {
+ public:
+  explicit EngineOfFigures(const BatchArguments& arguments) : reached_(reach_engine(arguments.engine, arguments.device, 0)) {
+    if (!reached_) return;
+    const EnginePlace& place = reached_->place();
+    options_ = {"--engine", place.address};
+    if (!arguments.engine.authorities.empty()) options_.insert(options_.end(), {"--engine-ca", arguments.engine.authorities});
+    if (place.token.empty()) return;
+    if (!token_.open() || token_.write(place.token.c_str()) < 0 || !token_.flush())
+      throw Error("no room for temporary files: " + token_.errorString().toStdString());
+    options_.insert(options_.end(), {"--engine-token-file", token_.fileName().toStdString()});
+  }
+  explicit operator bool() const { return reached_ != nullptr; }
+  const std::vector<std::string>& options() const { return options_; }
+
+ private:
+  std::unique_ptr<EngineRuns> reached_;
+  QTemporaryFile token_;  // for its owner alone
+  std::vector<std::string> options_;
+};
 
 int report(const Figures& figures, const BatchResult& result) {
   for (const std::string& line : result.failed) fmt::print(stderr, "{}\n", printable(line));
@@ -84,10 +107,13 @@ int batch_on_ranks(const BatchArguments& arguments, const RankPlace& place) {
 }  // namespace
 
 int batch_command(const BatchArguments& arguments) {
-  if (const std::optional<RankPlace> place = rank_place()) return batch_on_ranks(arguments, *place);
-  const Figures figures = figures_of(arguments.file);
+  const std::optional<RankPlace> place = rank_place();
+  if (place && !arguments.engine.place.empty()) throw OptionsError("--engine does not go with mpirun and srun: one process asks it");
+  if (place) return batch_on_ranks(arguments, *place);
+  const Figures figures = figures_of(arguments.file, !arguments.engine.place.empty());
   const FontsAlone application;  // which knows where the program is
   const Interruption interruption;
+  const EngineOfFigures engine(arguments);
   BatchResult result;
   {
     ProgressBar bar("batch");
@@ -97,8 +123,8 @@ int batch_command(const BatchArguments& arguments) {
       bar.show(static_cast<double>(done) / static_cast<double>(figures.jobs.size()), fmt::format("{} of {}", done, figures.jobs.size()));
       return !Interruption::asked();
     };
-    result = run_batch(figures.jobs, QCoreApplication::applicationFilePath().toStdString(), options_of(arguments.device),
-                       arguments.processes, arguments.force, progress);
+    result = run_batch(figures.jobs, QCoreApplication::applicationFilePath().toStdString(),
+                       engine ? engine.options() : options_of(arguments.device), arguments.processes, arguments.force, progress);
   }
   return report(figures, result);
 }

@@ -13,12 +13,14 @@
 #include <system_error>
 
 #include "app/cli/commands.h"
+#include "app/cli/engine.h"
 #include "app/cli/manual.h"
-#include "app/cli/setup.h"
+#include "app/cli/setup/setup.h"
 #include "app/cli/words.h"
 #include "app/common/interruption.h"
 #include "app/common/process.h"
 #include "app/common/running.h"
+#include "app/ranks/place.h"
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/printable.h"
 #include "engine/error.h"
@@ -28,9 +30,10 @@ namespace {
 
 constexpr std::size_t kMessage = 8192;  // bytes
 
-/// The command line without where its outputs go, as it is written into the figure.
+/// The command line without where its outputs go and which engine read, as it is written into the figure.
 std::string command_text(int argc, char** argv) {
-  constexpr std::array<std::string_view, 5> outputs{"-o", "--output", "--data", "--caption", "--preview"};
+  constexpr std::array<std::string_view, 8> outputs{
+      "-o", "--output", "--data", "--caption", "--preview", "--engine", "--engine-token-file", "--engine-ca"};
   std::string text = "statescope";
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
@@ -68,6 +71,10 @@ void refuse_numbers_that_are_none(const CLI::App& app) {
   for (const CLI::App* command : app.get_subcommands()) refuse_numbers_that_are_none(*command);
 }
 
+void refuse_engine(const std::string& command) {
+  if (const std::string why = why_no_engine(command); !why.empty()) throw CLI::ValidationError("--engine", why);
+}
+
 /// What the words after the name of each command say.
 struct Arguments {
   RunArguments run;
@@ -94,6 +101,12 @@ struct Arguments {
   std::string shell;
 };
 
+/// Several processes that are started together say once what is wrong.
+bool may_speak() {
+  const std::optional<RankPlace> place = rank_place();
+  return !place || place->is_first();
+}
+
 void add_commands(CLI::App& app, Arguments& all) {
   add_run(app, all.run);
   add_convert(app, all.convert);
@@ -110,7 +123,7 @@ void add_commands(CLI::App& app, Arguments& all) {
   add_intervene(app, all.intervene);
   add_figure(app, all.figure);
   add_film(app, all.film);
-  add_page(app, all.page);
+  add_page(app, all.page, all.window.engine);
   add_batch(app, all.batch);
   add_chat(app, all.chat);
   add_serve(app, all.serve);
@@ -140,6 +153,9 @@ std::string wrong_use(const std::string& said) {
 
 /// The command that was asked for, or the window. Returns its exit status.
 int run_chosen(const CLI::App& app, Arguments& all, int argc, char** argv) {
+  for (EngineArguments* engine : {&all.run.engine, &all.figure.engine, &all.film.figure.engine, &all.page.figure.engine, &all.batch.engine,
+                                  &all.observe.engine, &all.history.engine})
+    *engine = all.window.engine;
   if (app.got_subcommand("run")) return run_command(all.run);
   if (app.got_subcommand("model")) return model_command(all.model);
   if (app.got_subcommand("convert")) return convert_command(all.convert);
@@ -187,13 +203,15 @@ int run_command_line(int argc, char** argv) {
     refuse_numbers_that_are_none(app);
     if (!app.get_subcommands().empty() && all.window.device.name != "cpu")
       throw CLI::ValidationError("--device", "belongs after the command");
-    if (!app.get_subcommands().empty() && !all.window.engine.place.empty())
-      throw CLI::ValidationError("--engine", fmt::format("is for the window; {} runs on the machine where it is started",
-                                                         app.get_subcommands().front()->get_name()));
+    if (!app.get_subcommands().empty() && !all.window.engine.place.empty()) refuse_engine(app.get_subcommands().front()->get_name());
   } catch (const CLI::ParseError& error) {
     std::ostringstream wrong;
-    const int status = app.exit(error, std::cout, wrong);
-    std::cerr << wrong_use(wrong.str());
+    std::ostringstream help;
+    const int status = app.exit(error, help, wrong);
+    if (may_speak()) {
+      std::cout << help.str();
+      std::cerr << wrong_use(wrong.str());
+    }
     return status == 0 ? 0 : 2;
   }
   const auto command = [&] { return run_chosen(app, all, argc, argv); };
@@ -207,7 +225,7 @@ int run_command_line(int argc, char** argv) {
       throw Error("standard output: cannot be written");
     return status;
   } catch (const OptionsError& error) {
-    std::cerr << "statescope: " << one_line(error.what(), kMessage) << '\n';
+    if (may_speak()) std::cerr << "statescope: " << one_line(error.what(), kMessage) << '\n';
     return 2;
   } catch (const std::bad_alloc&) {
     std::cerr << "statescope: out of memory";

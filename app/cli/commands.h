@@ -37,6 +37,7 @@ struct RunArguments {
   std::optional<std::int64_t> against;                          // the branch to compare that one with
   std::int64_t memory = 0;                                      // MB of the session's recording; 0: a quarter of what is free
   std::string json;
+  EngineArguments engine;
   bool force = false;
 };
 int run_command(const RunArguments& arguments);
@@ -131,6 +132,7 @@ struct AskArguments {
   std::int64_t token = -1;                 // below 0: counted from the prompt's end
   std::string json;
   DeviceChoice device;
+  EngineArguments engine;
   bool force = false;
 };
 
@@ -193,6 +195,8 @@ struct InterveneArguments {
 };
 int intervene_command(const InterveneArguments& arguments);
 
+class RunReader;
+
 struct FigureArguments {
   std::string spec, from;                // a spec file; a figure to make again; both empty: what follows
   std::vector<std::string> checkpoints;  // of the panel
@@ -205,13 +209,14 @@ struct FigureArguments {
   std::string preview;  // "protan", "deutan", "tritan", "grey"; empty: none
   std::string command;  // the line itself, without where its outputs go
   DeviceChoice device;
+  EngineArguments engine;
   std::int64_t memory = 0;  // MB of each recording; 0: a quarter of what is free
   bool force = false;
 
   /// Beside the output: "fig.protan.png".
   std::string preview_file() const;
-  /// One panel, as the options have it. Throws Error.
-  FigureSpec spec_of_options() const;
+  /// One panel, as the options have it. `reader`: has the checkpoints; null: this program. Throws Error.
+  FigureSpec spec_of_options(RunReader* reader = nullptr) const;
 };
 int figure_command(const FigureArguments& arguments);
 
@@ -238,6 +243,7 @@ struct BatchArguments {
   std::string file;
   int processes = 2;
   DeviceChoice device;
+  EngineArguments engine;
   bool force = false;
 };
 int batch_command(const BatchArguments& arguments);

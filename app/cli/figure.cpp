@@ -4,8 +4,9 @@
 #include <array>
 
 #include "app/assets.h"
-#include "app/cli/commands.h"
+#include "app/cli/engine.h"
 #include "app/common/console.h"
+#include "app/common/interruption.h"
 #include "app/common/recording.h"
 #include "app/figure/data.h"
 #include "app/figure/figure.h"
@@ -64,12 +65,13 @@ std::string FigureArguments::preview_file() const {
   return preview.empty() ? "" : fs::path(output).replace_extension(preview + ".png").string();
 }
 
-FigureSpec FigureArguments::spec_of_options() const {
+FigureSpec FigureArguments::spec_of_options(RunReader* reader) const {
   FigurePanel one = panel;
   one.checkpoints = checkpoints;
   if (prompt.is_chat() && checkpoints.size() != 1) throw OptionsError("--chat is for one checkpoint: each has a template of its own");
   const bool is_said = prompt.text || !prompt.ids.empty() || prompt.is_chat() || (!prompt.file.empty() && is_stream(prompt.file));
-  if (is_said) one.input = load_prompt(prompt, "", checkpoints.empty() ? "" : checkpoints[0]);
+  const std::string checkpoint = checkpoints.empty() ? "" : checkpoints[0];
+  if (is_said) one.input = reader ? reader->prompt(prompt, checkpoint) : load_prompt(prompt, "", checkpoint);
   if (!is_said) one.prompt = prompt.file;
   check_panel(one);
   FigureSpec all = style;
@@ -88,19 +90,26 @@ int figure_command(const FigureArguments& arguments) {
 
   std::optional<Provenance> recorded, from;  // as the figure has it; with files where they are now
   if (!arguments.from.empty()) recorded = read_provenance(arguments.from);
-  if (recorded) from = found_again(*recorded, fs::path(arguments.from).parent_path());
-  const FigureSpec spec = from ? from->spec : arguments.spec.empty() ? arguments.spec_of_options() : load_figure_spec(arguments.spec);
-  const fs::path folder = fs::path(from ? arguments.from : arguments.spec).parent_path();
+  const bool is_elsewhere = !arguments.engine.place.empty();  // and its files are called as they were
+  if (recorded) from = is_elsewhere ? *recorded : found_again(*recorded, fs::path(arguments.from).parent_path());
 
   const FontsAlone fonts;
+  std::optional<Interruption> interruption;  // an engine is told that nobody waits any more
+  if (is_elsewhere) interruption.emplace();
+  const std::unique_ptr<EngineRuns> engine = reach_engine(arguments.engine, arguments.device, arguments.memory);
+  const FigureSpec spec = from                     ? from->spec
+                          : arguments.spec.empty() ? arguments.spec_of_options(engine.get())
+                                                   : load_figure_spec(arguments.spec);
+  const fs::path folder = fs::path(from ? arguments.from : arguments.spec).parent_path();
+
   std::optional<ProgressBar> bar(std::in_place, "figure");
   FigureRuns runs(
       folder, arguments.device,
       [&](double fraction, const std::string& what) {
         bar->show(fraction, what);
-        return true;
+        return !Interruption::asked();
       },
-      recording_budgets(arguments.memory));
+      recording_budgets(arguments.memory), engine.get());
   const std::vector<FigureSource> sources = sources_of(spec, runs);
   if (from) check_sources(sources, from->sources, arguments.from);
   const Figure figure = build_figure(spec, runs);
@@ -110,7 +119,7 @@ int figure_command(const FigureArguments& arguments) {
                   .sources = recorded ? recorded->sources : sources,
                   .command = from ? from->command : arguments.command,
                   .program = from ? from->program : STATESCOPE_VERSION,
-                  .device = arguments.device.name};
+                  .device = runs.device_name()};
   if (from && from->program != STATESCOPE_VERSION)
     print_note(fmt::format("{} was made by Statescope {}, this is {}", arguments.from, from->program, STATESCOPE_VERSION));
   if (const std::string warning = figure.warning(); !warning.empty()) print_note(warning);

@@ -3,7 +3,7 @@
 #include <QTemporaryDir>
 #include <cstdio>
 
-#include "app/cli/commands.h"
+#include "app/cli/engine.h"
 #include "app/common/console.h"
 #include "app/common/interruption.h"
 #include "app/common/recording.h"
@@ -47,17 +47,18 @@ class FilmFile {
 int film_command(const FilmArguments& arguments) {
   const FigureArguments& figure = arguments.figure;
   const FilmFile film(figure);
-  const FigureSpec spec = figure.spec.empty() ? figure.spec_of_options() : load_figure_spec(figure.spec);
   const FontsAlone fonts;
-  ProgressBar bar("film");
   const Interruption interruption;
+  const std::unique_ptr<EngineRuns> engine = reach_engine(figure.engine, figure.device, figure.memory);
+  const FigureSpec spec = figure.spec.empty() ? figure.spec_of_options(engine.get()) : load_figure_spec(figure.spec);
+  ProgressBar bar("film");
   FigureRuns runs(
       std::filesystem::path(figure.spec).parent_path(), figure.device,
       [&bar](double fraction, const std::string& what) {
         bar.show(fraction, what);
         return !Interruption::asked();
       },
-      recording_budgets(figure.memory));
+      recording_budgets(figure.memory), engine.get());
   try {
     write_film(spec, arguments.film, runs, film.path(), figure.force);
   } catch (const Error&) {

@@ -3,7 +3,7 @@
 #include <QApplication>
 #include <algorithm>
 
-#include "app/cli/commands.h"
+#include "app/cli/engine.h"
 #include "app/common/console.h"
 #include "app/common/interruption.h"
 #include "app/common/recording.h"
@@ -18,10 +18,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Of the first checkpoint.
+RunInfo first_run(const PageArguments& arguments, FigureRuns& runs, RunReader* reader) {
+  FigureArguments one = arguments.figure;
+  one.panel.view = view_catalogue().front().id;
+  one.checkpoints = {arguments.what.front()};
+  return runs.planned(one.spec_of_options(reader).panels.front(), arguments.what.front());
+}
+
 /// Each view of each checkpoint; a view that compares is given the first two.
-std::vector<FigurePanel> panels_of(const PageArguments& arguments, FigureRuns& runs) {
+std::vector<FigurePanel> panels_of(const PageArguments& arguments, FigureRuns& runs, RunReader* reader) {
   const std::vector<std::string> views =
-      !arguments.views.empty() ? arguments.views : opening_views(runs.model(arguments.what.front())->info());
+      !arguments.views.empty() ? arguments.views : opening_views(first_run(arguments, runs, reader).model);
   std::vector<FigurePanel> panels;
   for (const std::string& checkpoint : arguments.what) {
     for (const std::string& named : views) {
@@ -35,13 +43,13 @@ std::vector<FigurePanel> panels_of(const PageArguments& arguments, FigureRuns& r
       if (!one.panel.mode.empty()) view->set_mode(mode_number(*view, row->id, one.panel.mode));
       if (view->compares() && checkpoint != arguments.what.front()) continue;
       if (view->compares() && arguments.what.size() > 1) one.checkpoints.push_back(arguments.what[1]);
-      panels.push_back(one.spec_of_options().panels.front());
+      panels.push_back(one.spec_of_options(reader).panels.front());
     }
   }
   return panels;
 }
 
-Page made_page(const PageArguments& arguments, Recorder& recorder, std::vector<std::string>& left_out) {
+Page made_page(const PageArguments& arguments, Recorder& recorder, RunReader* reader, std::vector<std::string>& left_out) {
   switch (arguments.kind()) {
     case PageArguments::Kind::lesson:
       return page_of_lesson(load_lesson(find_lesson(arguments.what.front())), recorder);
@@ -51,7 +59,18 @@ Page made_page(const PageArguments& arguments, Recorder& recorder, std::vector<s
       break;
   }
   const bool chosen = !arguments.views.empty();
-  return page_of_run(panels_of(arguments, recorder.runs()), recorder, chosen ? nullptr : &left_out);
+  return page_of_run(panels_of(arguments, recorder.runs(), reader), recorder, chosen ? nullptr : &left_out);
+}
+
+/// The name of a shipped one.
+bool is_lesson(const fs::path& name) {
+  if (name.has_extension() || name.has_parent_path()) return false;
+  try {
+    find_lesson(name.string());
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -61,6 +80,7 @@ PageArguments::Kind PageArguments::kind() const {
   std::error_code none;
   if (first.extension() == ".json") return Kind::spec;
   if (first.extension() == ".md") return Kind::lesson;
+  if (!figure.engine.place.empty()) return is_lesson(first) ? Kind::lesson : Kind::checkpoints;
   if (first.extension() == ".h5" || fs::is_directory(first, none)) return Kind::checkpoints;
   if (first.has_extension() || first.has_parent_path())
     throw Error(first.string() + ": there is no lesson, spec or checkpoint of that name");
@@ -70,9 +90,13 @@ PageArguments::Kind PageArguments::kind() const {
 
 int page_command(const PageArguments& arguments) {
   ReportFile file(arguments.figure.output, arguments.figure.force);
+  if (!arguments.figure.engine.place.empty() && arguments.kind() == PageArguments::Kind::lesson)
+    throw OptionsError("--engine: a lesson is about models that come with the program; leave it out");
   const Offscreen<QApplication> application;
-  std::optional<ProgressBar> bar(std::in_place, "page");
   const Interruption interruption;
+  const FigureArguments& figure = arguments.figure;
+  const std::unique_ptr<EngineRuns> engine = reach_engine(figure.engine, figure.device, figure.memory);
+  std::optional<ProgressBar> bar(std::in_place, "page");
   const fs::path folder = arguments.kind() == PageArguments::Kind::spec ? fs::path(arguments.what.front()).parent_path() : fs::path();
   FigureRuns runs(
       folder, arguments.figure.device,
@@ -80,10 +104,10 @@ int page_command(const PageArguments& arguments) {
         bar->show(fraction, what);
         return !Interruption::asked();
       },
-      recording_budgets(arguments.figure.memory));
+      recording_budgets(arguments.figure.memory), engine.get());
   Recorder recorder(runs, arguments.recorder);
   std::vector<std::string> left_out;
-  Page page = made_page(arguments, recorder, left_out);
+  Page page = made_page(arguments, recorder, engine.get(), left_out);
   page.theme = arguments.theme;
   const std::string html = page_html(page, arguments.recorder.most_bytes);
   bar.reset();

@@ -9,7 +9,7 @@
 
 #include "app/assets.h"
 #include "app/cli/branch_report.h"
-#include "app/cli/commands.h"
+#include "app/cli/run_outcome.h"
 #include "app/common/console.h"
 #include "app/common/recording.h"
 #include "app/common/running.h"
@@ -28,10 +28,6 @@ namespace statescope {
 namespace {
 
 constexpr std::int64_t kSpan = 512;  // tokens of one forward pass
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// Reads tokens with a model, straight through; a dump, if there is one, sees everything.
 class Reader {
@@ -111,72 +107,6 @@ class Reader {
   std::vector<std::int32_t> ids_;
 };
 
-/// What a run has to say in the end.
-struct Outcome {
-  std::int64_t prompt_length = 0;
-  std::int64_t restored = 0;          // tokens that a session had read before
-  std::vector<Prediction> generated;  // with the probability each had
-  std::vector<Prediction> next;       // most probable, where nothing was to be generated
-  std::string text, expected;
-  double load_seconds = 0, read_seconds = 0, generate_seconds = 0;
-  std::optional<RecordingInfo> recording;  // of a session
-  std::optional<BranchReport> difference;  // from the branch that it is compared with
-  NotFinite not_finite;
-
-  bool correct() const { return answers(text, expected); }
-};
-
-nlohmann::json as_json(const std::vector<Prediction>& tokens) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const Prediction& token : tokens) list.push_back({{"id", token.id}, {"text", token.text}, {"probability", token.probability}});
-  return list;
-}
-
-std::string run_json(const Outcome& outcome, const Model& model, const RunArguments& arguments) {
-  nlohmann::json out{{"format", "statescope-run"},
-                     {"version", 1},
-                     {"checkpoint", model.checkpoint().path.string()},
-                     {"family", model.plan().family},
-                     {"device", model.backend().description()},
-                     {"notes", model.notes()},
-                     {"prompt_tokens", outcome.prompt_length},
-                     {"generated", as_json(outcome.generated)},
-                     {"text", outcome.text},
-                     {"seconds", {{"load", outcome.load_seconds}, {"read", outcome.read_seconds}, {"generate", outcome.generate_seconds}}}};
-  if (!outcome.next.empty()) out["next"] = as_json(outcome.next);
-  if (!outcome.expected.empty()) out.update({{"expected", outcome.expected}, {"correct", outcome.correct()}});
-  if (!arguments.dump.empty()) out["dump"] = arguments.dump;
-  if (!arguments.session.empty()) out["session"] = arguments.session;
-  if (outcome.recording) out["recording"] = recording_json(*outcome.recording);
-  if (outcome.difference) out["difference"] = to_json(*outcome.difference);
-  if (outcome.not_finite) {
-    out["not_finite"] = to_json(outcome.not_finite);
-    out["notes"].push_back(outcome.not_finite.text());
-  }
-  return out.dump(2, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
-}
-
-void print_text(const Outcome& outcome, const Model& model) {
-  if (!outcome.text.empty()) fmt::print("{}\n", printable_text(outcome.text));
-  const auto percent = [](float share) { return std::isnan(share) ? fmt::format("{:>6}", "nan") : fmt::format("{:6.2f}", 100 * share); };
-  for (const Prediction& p : outcome.next) fmt::print("{} %  {} ({})\n", percent(p.probability), visible_text(p.text), p.id);
-  if (!outcome.expected.empty() && !outcome.generated.empty()) {
-    fmt::print("expected: {}, {}\n", printable_text(outcome.expected), outcome.correct() ? "right" : "wrong");
-  }
-  const std::int64_t length = outcome.prompt_length + std::ssize(outcome.generated);
-  const std::int64_t read = std::max<std::int64_t>(outcome.prompt_length - outcome.restored, 0);
-  const std::int64_t generated = length - std::max(outcome.restored, outcome.prompt_length);
-  const auto speed = [](std::string_view verb, std::int64_t tokens, double seconds) {
-    return fmt::format("{} {} tokens in {:.3f} s ({:.0f}/s)", verb, tokens, seconds, static_cast<double>(tokens) / std::max(seconds, 1e-9));
-  };
-  std::vector<std::string> parts;
-  if (outcome.restored > 0) parts.push_back(fmt::format("restored {} tokens in {:.3f} s", outcome.restored, outcome.load_seconds));
-  if (read > 0) parts.push_back(speed("read", read, outcome.read_seconds));
-  if (generated > 0) parts.push_back(speed("generated", generated, outcome.generate_seconds));
-  fmt::print(stderr, "{}: {}\n", model.backend().description(), fmt::join(parts, ", "));
-  if (outcome.recording) fmt::print(stderr, "{}\n", recording_text(*outcome.recording));
-}
-
 void check_states(const RunArguments& arguments, std::int64_t tokens) {
   if (!arguments.states.empty() && arguments.dump.empty()) throw Error("--states needs --dump, the file that keeps them");
   for (std::int64_t token : arguments.states) {
@@ -185,15 +115,16 @@ void check_states(const RunArguments& arguments, std::int64_t tokens) {
 }
 
 std::int64_t tokens_to_generate(const RunArguments& arguments, const PromptInput& prompt, const Tokenizer& tokenizer) {
-  constexpr std::int64_t default_length = 32;
   const bool as_expected = !arguments.generate && !prompt.expected.empty();
-  return as_expected ? std::ssize(tokenizer.encode(prompt.expected, kContinuation).ids) : arguments.generate.value_or(default_length);
+  return as_expected ? std::ssize(tokenizer.encode(prompt.expected, kContinuation).ids) : arguments.generate.value_or(kUsualGeneration);
 }
 
-void tell(const Outcome& outcome, const Model& model, const RunArguments& arguments, ReportFile& json_file) {
-  if (outcome.not_finite) print_note(outcome.not_finite.text());
-  if (!json_file.is_standard_output()) print_text(outcome, model);
-  json_file.write(run_json(outcome, model, arguments));
+void tell(Outcome& outcome, const Model& model, const RunArguments& arguments, ReportFile& json_file) {
+  outcome.checkpoint = model.checkpoint().path.string();
+  outcome.family = model.plan().family;
+  outcome.device = model.backend().description();
+  outcome.notes = model.notes();
+  tell(outcome, arguments, json_file);
 }
 
 /// A session and the model that it is of.
@@ -367,6 +298,7 @@ void check_dump(const RunArguments& arguments) {
 
 int run_command(const RunArguments& arguments) {
   ReportFile json_file(arguments.json, arguments.force);
+  if (!arguments.engine.place.empty()) return run_there(arguments, json_file);
   if (!arguments.session.empty()) return session_command(arguments, json_file);
   check_dump(arguments);
   Outcome outcome;

@@ -70,6 +70,7 @@ int serve_command(const ServeArguments& arguments) {
   if (!arguments.key.empty()) setup.key = pem_in(arguments.key, "PRIVATE KEY");
   const std::size_t memory = recording_budgets(arguments.memory).memory_budget / static_cast<std::size_t>(arguments.most_clients);
   const bool on_cpu = arguments.device.name == "cpu";
+  setup.device = arguments.device.name;
   setup.make_source = [device = arguments.device, memory, on_cpu] {
     return make_session_source(
         on_cpu ? Session::OpenDevice() : [device] { return open_cuda_device(device); }, device, memory);

@@ -60,11 +60,25 @@ std::vector<std::string> with_json_places(std::vector<std::string> words) {
   return words;
 }
 
+/// The options that name an engine may stand behind the command too.
+std::vector<std::string> with_engine_first(std::vector<std::string> words) {
+  std::vector<std::string> engine, others;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string option = words[i].substr(0, words[i].find('='));
+    const bool is_engine = option == "--engine" || option == "--engine-token-file" || option == "--engine-ca";
+    (is_engine ? engine : others).push_back(words[i]);
+    if (is_engine && option == words[i] && i + 1 < words.size()) engine.push_back(words[++i]);
+  }
+  engine.insert(engine.end(), others.begin(), others.end());
+  return engine;
+}
+
 }  // namespace
 
 std::vector<std::string> parsable_words(const CLI::App& app, std::vector<std::string> words) {
   if (words.empty()) return words;
   if (words[0] == "version" && words.size() == 1) return {"--version"};
+  words = with_engine_first(std::move(words));
   const bool wants_help = words[0] == "help";
   if (wants_help) words.erase(words.begin());
   check_commands(app, words, 0);

@@ -1,7 +1,8 @@
+#include "app/common/chat_prompt.h"
+
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "app/common/prompts.h"
 #include "engine/chat/chat_template.h"
 #include "engine/chat/request.h"
 #include "engine/chat/values/json.h"
@@ -14,7 +15,8 @@ namespace {
 
 constexpr std::size_t kMostOfConversation = 16'000'000;
 
-/// What is said, as a line of `statescope chat`.
+}  // namespace
+
 std::string conversation_of(const PromptArguments& arguments) {
   if (arguments.chat) {
     const nlohmann::json turn{{"role", "user"}, {"content", *arguments.chat}};
@@ -26,16 +28,21 @@ std::string conversation_of(const PromptArguments& arguments) {
   return "{\"messages\": " + text + "}";
 }
 
-}  // namespace
+PromptInput chat_prompt(const std::string& conversation, const std::vector<std::string>& settings, const std::string& checkpoint) {
+  const chat::TemplateFolder folder(checkpoint);
+  chat::RequestDefaults defaults{.template_name = "", .now = chat::local_time(), .variables = {}, .add_generation_prompt = true};
+  for (const std::string& setting : settings) chat::add_setting(defaults.variables, setting);
+  return special_prompt(chat::prompt_of(conversation, folder, defaults), checkpoint, false);
+}
 
 PromptInput chat_prompt(const PromptArguments& arguments, const std::string& checkpoint) {
   if (checkpoint.empty()) throw Error("--chat and --chat-file need a checkpoint, whose chat template they go through");
-  const chat::TemplateFolder folder(checkpoint);
-  chat::RequestDefaults defaults{.template_name = "", .now = chat::local_time(), .variables = {}, .add_generation_prompt = true};
-  for (const std::string& setting : arguments.chat_settings) chat::add_setting(defaults.variables, setting);
-  const std::string text = chat::prompt_of(conversation_of(arguments), folder, defaults);
+  return chat_prompt(conversation_of(arguments), arguments.chat_settings, checkpoint);
+}
+
+PromptInput special_prompt(const std::string& text, const std::string& checkpoint, bool add_specials) {
   PromptInput input;
-  input.ids = open_tokenizer(checkpoint)->encode(text, {.add_specials = false, .recognise_specials = true}).ids;
+  input.ids = open_tokenizer(checkpoint)->encode(text, {.add_specials = add_specials, .recognise_specials = true}).ids;
   return input;
 }
 

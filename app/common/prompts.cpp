@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "app/assets.h"
+#include "app/common/chat_prompt.h"
 #include "app/common/own_task.h"
 #include "datasets/prompt.h"
 #include "engine/checkpoint/checkpoint.h"
@@ -28,9 +29,8 @@ PromptInput load_prompt(const PromptArguments& arguments, const std::string& fal
   if (arguments.example > 0) return own_example(*open_checkpoint(checkpoint), checkpoint, arguments.example, arguments.number);
   PromptInput input;
   if (arguments.special && !arguments.text) throw OptionsError("--special is for --text");
-  if (arguments.special) {
-    input.ids = open_tokenizer(checkpoint)->encode(*arguments.text, {.recognise_specials = true}).ids;
-  } else if (arguments.text) {
+  if (arguments.special) return special_prompt(*arguments.text, checkpoint);
+  if (arguments.text) {
     input.text = *arguments.text;
   } else if (!arguments.ids.empty()) {
     input.ids = read_ids(arguments.ids);

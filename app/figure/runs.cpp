@@ -7,6 +7,7 @@
 #include "app/assets.h"
 #include "app/common/own_task.h"
 #include "app/common/prompts.h"
+#include "app/figure/run_here.h"
 #include "engine/error.h"
 #include "engine/run/not_finite.h"
 
@@ -34,24 +35,20 @@ std::string words_of(const PromptInput& prompt, const std::vector<std::string>& 
 
 }  // namespace
 
-FigureRun::FigureRun(std::shared_ptr<Reading> reading, PromptInput prompt, std::vector<std::string> interventions,
-                     const std::function<bool(double)>& progress)
-    : prompt_(prompt), tree_(std::move(reading), std::move(prompt)) {
-  if (!interventions.empty()) {
-    std::vector<Intervention> parsed;
-    for (const std::string& text : interventions) parsed.push_back(parse_intervention(text));
-    const auto tokens = static_cast<double>(info().tokens.size());
-    tree_.intervene(std::move(parsed), [&](std::int64_t read) { return progress(static_cast<double>(read) / tokens); });
+Findings FigureRun::find_all(const std::vector<Question>& questions) {
+  Findings findings;
+  std::vector<Question> others;
+  for (const Question& question : questions) {
+    if (const Finding* known = last_.find(question)) {
+      findings.set(question, *known);
+    } else {
+      others.push_back(question);
+    }
   }
-  evidence_ = std::make_unique<Evidence>(tree_.current(), alone_);
-  evidence_->set_progress(progress);
-}
-
-Findings FigureRun::known(const std::vector<Question>& questions) const {
-  Findings known;
-  for (const Question& question : questions)
-    if (const Finding* finding = last_.find(question)) known.set(question, *finding);
-  return known;
+  const Findings found = run_->find_all(others);
+  for (const Question& question : others) findings.set(question, *found.find(question));
+  last_ = findings;
+  return findings;
 }
 
 struct FigureRuns::Known {
@@ -59,11 +56,12 @@ struct FigureRuns::Known {
   std::unique_ptr<FigureRun> run;
 };
 
-FigureRuns::FigureRuns(std::filesystem::path folder, DeviceChoice device, FigureProgress progress, RunOptions budgets)
-    : folder_(std::move(folder)), device_(std::move(device)), progress_(std::move(progress)), budgets_(budgets) {}
+FigureRuns::FigureRuns(std::filesystem::path folder, DeviceChoice device, FigureProgress progress, RunOptions budgets, RunReader* reader)
+    : folder_(std::move(folder)), device_(std::move(device)), progress_(std::move(progress)), budgets_(budgets), reader_(reader) {}
 FigureRuns::~FigureRuns() = default;
 
 const std::shared_ptr<Model>& FigureRuns::model(const std::string& checkpoint) {
+  if (reader_) throw Error(checkpoint + ": this needs the model itself, which is with the engine; make it on the engine's machine");
   std::shared_ptr<Model>& model = models_[checkpoint];
   if (!model) {
     tell(0, "opening " + checkpoint);
@@ -75,18 +73,36 @@ const std::shared_ptr<Model>& FigureRuns::model(const std::string& checkpoint) {
 std::vector<std::string> FigureRuns::notes() const {
   std::vector<std::string> all;
   for (const auto& [name, model] : models_) all.insert(all.end(), model->notes().begin(), model->notes().end());
+  for (const auto& [name, notes] : remarks_) all.insert(all.end(), notes.begin(), notes.end());
   return all;
+}
+
+CheckpointFacts FigureRuns::made_from(const std::string& checkpoint) {
+  if (reader_) return reader_->facts(checkpoint, true);
+  CheckpointFacts facts;
+  facts.sha256 = sha256_of(file(checkpoint, "checkpoints"));
+  facts.config = model(checkpoint)->checkpoint().config;
+  return facts;
+}
+
+/// An example of what the checkpoint was trained on.
+PromptInput FigureRuns::own_prompt_of(const std::string& checkpoint) {
+  if (!reader_) return own_prompt(model(checkpoint)->checkpoint(), checkpoint);
+  const CheckpointFacts facts = reader_->facts(checkpoint, false);
+  if (!facts.prompt) throw Error(facts.why_no_prompt);
+  return *facts.prompt;
 }
 
 PromptInput FigureRuns::prompt(const FigurePanel& panel, const std::string& checkpoint) {
   PromptInput prompt = panel.input            ? *panel.input
-                       : panel.prompt.empty() ? own_prompt(model(checkpoint)->checkpoint(), checkpoint)
+                       : panel.prompt.empty() ? own_prompt_of(checkpoint)
                                               : load_prompt({.file = file(panel.prompt, "prompts").string()});
   if (panel.generate) prompt.generate = panel.generate;
   return prompt;
 }
 
 RunInfo FigureRuns::planned(const FigurePanel& panel, const std::string& checkpoint) {
+  if (reader_) return run(panel, checkpoint).info();
   const PromptInput input = prompt(panel, checkpoint);
   const Model& of = *model(checkpoint);
   const auto tokenizer = make_tokenizer(of.checkpoint(), of.vocab());
@@ -105,10 +121,16 @@ FigureRun& FigureRuns::run(const FigurePanel& panel, const std::string& checkpoi
   const auto known = std::ranges::find_if(runs_, [&](const Known& one) { return one.checkpoint == checkpoint && one.words == words; });
   if (known != runs_.end()) return *known->run;
   const auto progress = [this, checkpoint](double fraction) { return goes_on(fraction, checkpoint); };
-  std::shared_ptr<Reading> reading = read(model(checkpoint), input, progress, budgets_);
-  auto run = std::make_unique<FigureRun>(std::move(reading), std::move(input), panel.interventions, progress);
-  refuse_not_finite(not_finite(run->run()), *model(checkpoint), "figure");
-  runs_.push_back({checkpoint, words, std::move(run)});
+  std::unique_ptr<ReadRun> read_run;
+  if (reader_) {
+    read_run = reader_->read(checkpoint, input, panel.interventions, progress);
+    remarks_[checkpoint] = read_run->info().model.notes;
+    refuse_not_finite(read_run->not_finite(), checkpoint, "figure");
+  } else {
+    read_run = std::make_unique<RunHere>(read(model(checkpoint), input, progress, budgets_), input, panel.interventions, progress, device_);
+    refuse_not_finite(read_run->not_finite(), *model(checkpoint), "figure");
+  }
+  runs_.push_back({checkpoint, words, std::make_unique<FigureRun>(std::move(read_run), std::move(input))});
   return *runs_.back().run;
 }
 

@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <QCryptographicHash>
 #include <QImageReader>
 #include <algorithm>
 #include <map>
@@ -10,7 +9,6 @@
 
 #include "app/assets.h"
 #include "app/figure/provenance.h"
-#include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/descriptor.h"
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/mapped_file.h"
@@ -23,43 +21,20 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostBytesOfFigure = std::size_t{1} << 30;  // of a figure
 
-void add_file(QCryptographicHash& hash, const fs::path& path) {
-  const MappedFile file(path);
-  constexpr std::size_t piece = 1 << 20;
-  for (std::string_view rest = file.text(); !rest.empty(); rest.remove_prefix(std::min(piece, rest.size())))
-    hash.addData(QByteArrayView(rest.data(), static_cast<qsizetype>(std::min(piece, rest.size()))));
-  file.require_whole();
-}
-
-std::string sha256_of(const fs::path& path) {
-  QCryptographicHash hash(QCryptographicHash::Sha256);
-  if (!fs::is_directory(path)) {
-    add_file(hash, path);
-  } else {
-    std::vector<fs::path> files;
-    for (const auto& entry : fs::directory_iterator(path)) {
-      if (entry.is_regular_file()) files.push_back(entry.path());
-    }
-    std::ranges::sort(files);
-    for (const fs::path& file : files) {
-      hash.addData(QByteArray::fromStdString(file.filename().string()));
-      add_file(hash, file);
-    }
-  }
-  return hash.result().toHex().toStdString();
-}
-
 }  // namespace
 
 std::vector<FigureSource> sources_of(const FigureSpec& spec, FigureRuns& runs) {
   std::vector<FigureSource> sources;
-  const auto add = [&](const std::string& name, const char* kind, const std::string& config) {
-    const auto known = std::ranges::find(sources, name, &FigureSource::name);
-    if (known == sources.end()) sources.push_back({name, sha256_of(runs.file(name, kind)), config});
-  };
+  const auto is_new = [&](const std::string& name) { return std::ranges::find(sources, name, &FigureSource::name) == sources.end(); };
   for (const FigurePanel& panel : spec.panels) {
-    for (const std::string& name : panel.checkpoints) add(name, "checkpoints", runs.model(name)->checkpoint().config);
-    for (const std::string& name : panel.data) add(name, "scores", "");
+    for (const std::string& name : panel.checkpoints) {
+      if (!is_new(name)) continue;
+      CheckpointFacts facts = runs.made_from(name);
+      sources.push_back({name, std::move(facts.sha256), std::move(facts.config)});
+    }
+    for (const std::string& name : panel.data) {
+      if (is_new(name)) sources.push_back({name, sha256_of(runs.file(name, "scores")), ""});
+    }
   }
   return sources;
 }

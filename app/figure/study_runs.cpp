@@ -9,7 +9,6 @@
 
 #include "app/figure/studies.h"
 #include "app/figure/study_makers.h"
-#include "engine/answers/answers.h"
 #include "engine/error.h"
 #include "views/parts.h"
 
@@ -74,8 +73,7 @@ std::vector<double> widths(FigureRun& run, std::int64_t layer, bool routed) {
   for (std::int64_t slot = 0; slot < info.slots(); ++slot) {
     if (routed != (info.partitions > 0 && !(info.has_shared_slot && slot == 0))) continue;
     for (std::int64_t head = 0; head < info.heads; ++head) {
-      const Decay decay =
-          answer(DecayQuestion{.layer = layer, .slot = slot, .head = head, .from = tokens - 1, .to = tokens}, run.evidence());
+      const Decay decay = run.answer(DecayQuestion{.layer = layer, .slot = slot, .head = head, .from = tokens - 1, .to = tokens});
       all.insert(all.end(), decay.width.begin(), decay.width.end());
       if (decay.axis == Decay::Axis::heads) break;  // one answer tells all of them
     }
@@ -97,8 +95,7 @@ GateCurves gate_curves(FigureRun& run, std::int64_t layer, bool write) {
   GateCurves curves;
   const std::int64_t tokens = run.info().prompt_length;
   for (std::int64_t from = 0; from < tokens; from += at_once) {
-    const SharpenedGates gates =
-        answer(SharpenedGatesQuestion{.layer = layer, .from = from, .to = std::min(tokens, from + at_once)}, run.evidence());
+    const SharpenedGates gates = run.answer(SharpenedGatesQuestion{.layer = layer, .from = from, .to = std::min(tokens, from + at_once)});
     if (gates.lambda.empty()) return {};
     curves.lambda = gates.lambda;
     curves.entropies.resize(curves.lambda.size());
@@ -112,7 +109,7 @@ GateCurves gate_curves(FigureRun& run, std::int64_t layer, bool write) {
 
 Chart entropy_by_layer(const FigurePanel& panel, FigureRuns& runs) {
   const auto entropies = [](FigureRun& run, std::int64_t layer) {
-    const Spectra spectra = answer(SpectraQuestion{.layer = layer, .token = run.info().prompt_length - 1}, run.evidence());
+    const Spectra spectra = run.answer(SpectraQuestion{.layer = layer, .token = run.info().prompt_length - 1});
     return std::vector<double>(spectra.entropy.begin(), spectra.entropy.end());
   };
   Chart chart{.x = {.name = "layer"}, .y = {.name = "singular value entropy", .unit = "of 1", .low = 0, .high = 1}};

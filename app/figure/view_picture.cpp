@@ -3,12 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 
-#include "app/assets.h"
-#include "app/eval/needle_grid.h"
-#include "app/figure/view_answers.h"
 #include "engine/checkpoint/file.h"
 #include "engine/error.h"
 #include "views/parts.h"
@@ -31,46 +26,6 @@ std::int64_t token_of(std::int64_t token, const RunInfo& run) {
   return from_start;
 }
 
-/// Waits for the grid, which is read beside the run.
-Finding grid_of(const NeedleGridQuestion& question, const std::string& checkpoint, FigureRuns& runs) {
-  std::mutex mutex;
-  std::condition_variable told;
-  Finding finding;
-  NeedleGridReader reader(assets_folder(), runs.device());
-  const std::shared_ptr<Model> model = runs.model(checkpoint);
-  reader.ask(0, {model, make_tokenizer(model->checkpoint(), model->vocab())}, {question}, [&](const NeedleGridQuestion&, Finding part) {
-    const std::lock_guard lock(mutex);
-    finding = std::move(part);
-    told.notify_one();
-  });
-  for (double progress = 0; progress < 1;) {
-    std::unique_lock lock(mutex);
-    told.wait(lock, [&] { return finding.progress > progress; });
-    progress = finding.progress;
-    lock.unlock();
-    runs.tell(progress, checkpoint + ", prompts of the grid");
-  }
-  return finding;
-}
-
-/// All that a view asks.
-Findings answers(const std::vector<Question>& questions, const std::string& checkpoint, FigureRun& run, FigureRuns& runs) {
-  std::vector<Question> of_run;
-  const auto of_checkpoint = [](const Question& question) { return std::holds_alternative<NeedleGridQuestion>(question); };
-  std::ranges::remove_copy_if(questions, std::back_inserter(of_run), of_checkpoint);
-  Findings findings = run.known(questions);
-  const auto is_known = [&findings](const Question& question) { return findings.find(question) != nullptr; };
-  std::erase_if(of_run, is_known);
-  const Findings found = answers(of_run, run.evidence());
-  for (const Question& question : of_run) findings.set(question, *found.find(question));
-  for (const Question& question : questions) {
-    if (of_checkpoint(question) && !is_known(question))
-      findings.set(question, grid_of(std::get<NeedleGridQuestion>(question), checkpoint, runs));
-  }
-  run.keep(findings);
-  return findings;
-}
-
 std::int64_t same_until(const RunInfo& a, const RunInfo& b) {
   const auto same = [](const TokenInfo& x, const TokenInfo& y) { return x.text == y.text; };
   return std::ranges::mismatch(a.tokens, b.tokens, same).in1 - a.tokens.begin();
@@ -84,7 +39,7 @@ std::shared_ptr<const Peer> peer_of(const View& view, const FigurePanel& panel, 
   Peer peer{.own_letter = "A", .letter = "B", .snapshot = run.snapshot(cursor), .missing = {}, .findings = {}};
   if (!peer.snapshot) throw Error(fmt::format("{} has no layer {}, or no token {}", other, cursor.layer, cursor.token));
   peer.same_until = same_until(*snapshot->run, run.info());
-  peer.findings = answers(view.peer_questions(*snapshot, own, *peer.snapshot, cursor), other, run, runs);
+  peer.findings = run.find_all(view.peer_questions(*snapshot, own, *peer.snapshot, cursor));
   return std::make_shared<const Peer>(std::move(peer));
 }
 
@@ -99,7 +54,7 @@ class ViewPicture : public PanelPicture {
     if (!panel.mode.empty()) choose_mode();
     if (panel.knob) turn(*panel.knob);
     view_->set_range(panel.range);
-    findings_ = answers(view_->questions(*snapshot_, cursor_), checkpoint, run, runs);
+    findings_ = run.find_all(view_->questions(*snapshot_, cursor_));
     const bool compares = view_->compares() && panel.checkpoints.size() > 1;
     if (compares) findings_.beside = {findings_.peer = peer_of(*view_, panel, cursor_, snapshot_, findings_, runs)};
     build();
@@ -190,6 +145,15 @@ std::string place_words(const ViewRow& row, const RunInfo& run, const Cursor& at
   if (row.place == ShownPlace::layer) return fmt::format("layer {}", at.layer);
   if (row.place == ShownPlace::head) return fmt::format("layer {}, head {}", at.layer, at.head);
   return memory_place(run.model.layers[static_cast<std::size_t>(at.layer)], at.layer, at.slot, at.head);
+}
+
+std::int64_t interesting_layer(const ModelInfo& model) {
+  for (const bool routed : {true, false}) {
+    for (std::size_t i = 0; i < model.layers.size(); ++i) {
+      if (routed ? model.layers[i].partitions > 0 : model.layers[i].has_state()) return static_cast<std::int64_t>(i);
+    }
+  }
+  return 0;
 }
 
 Cursor cursor_of(const FigurePanel& panel, const RunInfo& run) {

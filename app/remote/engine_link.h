@@ -9,8 +9,8 @@
 #include <string>
 #include <thread>
 
+#include "app/remote/engine_place.h"
 #include "app/remote/outgoing.h"
-#include "app/remote/remote_source.h"
 #include "engine/remote/transport.h"
 
 namespace statescope {

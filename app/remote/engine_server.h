@@ -20,6 +20,7 @@ struct ServeSetup {
   std::string certificate, key;  // PEM; both empty: without TLS, likewise
   int most_clients = 8;
   Served::MakeSource make_source;
+  std::string device = "cpu";      // what its runs are read on, as --device says it
   std::chrono::seconds kept{600};  // a session whose client is away
 };
 

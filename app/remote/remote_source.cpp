@@ -6,18 +6,14 @@
 #include <QTimer>
 #include <algorithm>
 #include <array>
-#include <future>
 #include <map>
 #include <set>
 #include <utility>
 
-#include "app/assets.h"
 #include "app/remote/engine_link.h"
-#include "app/remote/engine_server.h"
 #include "app/remote/run_table.h"
 #include "app/runs/branch_source.h"
 #include "app/runs/post.h"
-#include "engine/checkpoint/file.h"
 #include "engine/error.h"
 #include "engine/remote/wire.h"
 
@@ -30,16 +26,12 @@ using remote::pack;
 using remote::unpack;
 using remote::WireError;
 
-constexpr std::size_t kListeners = 64;          // of the newest requests
-constexpr std::size_t kMostSecret = 4096;       // bytes of a token's file
-constexpr std::size_t kMostOfPem = 1 << 20;     // bytes
-constexpr std::string_view kThere = "engine:";  // before a path there, which is no path here
-constexpr int kSayLostMs = 1000;                // a connection that is back by then is not spoken of
-constexpr auto kFirstAnswer = std::chrono::seconds(15);
+constexpr std::size_t kListeners = 64;  // of the newest requests
+constexpr int kSayLostMs = 1000;        // a connection that is back by then is not spoken of
 
-class RemoteSource final : public RunSource {
+class RemoteSource final : public EngineSource {
  public:
-  explicit RemoteSource(EnginePlace place) : place_(std::move(place)) {
+  RemoteSource(EnginePlace place, LinkHearing hears_of_link) : place_(std::move(place)), hears_of_link_(std::move(hears_of_link)) {
     link_ = std::make_unique<EngineLink>(
         place_,
         EngineLink::Hearing{.event = [this](remote::Event event) { hear(std::move(event)); },
@@ -86,6 +78,18 @@ class RemoteSource final : public RunSource {
   void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions,
            std::function<void(Question, Finding)> tell) override {
     ask_of(false, asker, run, std::move(questions), std::move(tell));
+  }
+  void describe(const std::string& checkpoint, bool digest, Described told, std::function<void(const Failure&)> failed) override {
+    find_out(remote::Describe{name_on_engine(checkpoint), digest}, {.described = std::move(told), .failed = std::move(failed)});
+  }
+  void make_prompt(remote::MakePrompt asked, std::function<void(const PromptInput&)> told,
+                   std::function<void(const Failure&)> failed) override {
+    asked.checkpoint = name_on_engine(asked.checkpoint);
+    find_out(std::move(asked), {.made = std::move(told), .failed = std::move(failed)});
+  }
+  void decode(std::vector<std::int32_t> ids, std::function<void(const std::string&)> told,
+              std::function<void(const Failure&)> failed) override {
+    find_out(remote::Decode{std::move(ids)}, {.decoded = std::move(told), .failed = std::move(failed)});
   }
   ModelFacts facts() const override { return facts_; }
   std::unique_ptr<RunSource> beside(std::shared_ptr<const RunInfo> run) override;
@@ -136,6 +140,13 @@ class RemoteSource final : public RunSource {
     std::function<void()> saved;
     std::function<void(std::string)> failed;
   };
+  struct FindingOut {
+    Described described = {};
+    std::function<void(const PromptInput&)> made = {};
+    std::function<void(const std::string&)> decoded = {};
+    std::function<void(const Failure&)> failed = {};
+    decltype(remote::Request::asked) asked = {};
+  };
   struct Listener {
     Session::OpenCallbacks callbacks;
     bool waits = true;  // neither done nor failed
@@ -166,6 +177,12 @@ class RemoteSource final : public RunSource {
     if (!refused_.empty()) return later([this] { fail_all(Error(refused_)); });
     send(id, std::move(asked));
   }
+  void find_out(decltype(remote::Request::asked) asked, FindingOut finding_out) {
+    if (!refused_.empty()) return later([this, failed = finding_out.failed] { failed(Error(refused_)); });
+    finding_out.asked = asked;
+    finding_out_[++last_id_] = std::move(finding_out);
+    link_->out().add({.id = last_id_, .asked = std::move(asked)});
+  }
   template <class Asked>
   void begin(Asked asked, Session::OpenCallbacks callbacks) {
     request(asked, std::move(callbacks));
@@ -186,8 +203,9 @@ class RemoteSource final : public RunSource {
     for (const auto& tell : failed) tell(failure);
     if (saving_.failed) std::exchange(saving_, {}).failed(failure.message);
   }
-  /// Whoever asked last for a run hears of it.
-  void say(const std::string& words) const {
+  /// Whoever listens to the connection hears of it, or else whoever asked last for a run.
+  void say(LinkNews news, const std::string& words) const {
+    if (hears_of_link_) return hears_of_link_(news, words);
     if (!listeners_.empty() && listeners_.rbegin()->second.callbacks.device_failed)
       listeners_.rbegin()->second.callbacks.device_failed(words);
   }
@@ -195,7 +213,7 @@ class RemoteSource final : public RunSource {
   void connected(bool anew) {
     is_connected_ = true;
     ++connections_;
-    if (std::exchange(said_lost_, false)) say(fmt::format("{} answers again.", place_.name));
+    if (std::exchange(said_lost_, false)) say(LinkNews::back, fmt::format("{} answers again.", place_.name));
     if (!anew) return;
     restart();
     link_->go_on();
@@ -209,6 +227,7 @@ class RemoteSource final : public RunSource {
       runs_.forget_all();
       asking_.clear();
     }
+    for (const auto& [id, finding_out] : finding_out_) link_->out().add({.id = id, .asked = finding_out.asked});
     const auto waiting = listeners_.find(opening_id_);
     const bool was_opening = waiting != listeners_.end() && waiting->second.waits;
     const Session::OpenCallbacks newest = listeners_.empty() ? Session::OpenCallbacks() : listeners_.rbegin()->second.callbacks;
@@ -226,7 +245,8 @@ class RemoteSource final : public RunSource {
     } else {
       request_again(newest);
     }
-    say(fmt::format("{} does not have this session any more: what it had read is read again; branches that were not saved are gone.",
+    say(LinkNews::anew,
+        fmt::format("{} does not have this session any more: what it had read is read again; branches that were not saved are gone.",
                     place_.name));
   }
   void request_again(const Session::OpenCallbacks& callbacks) {
@@ -238,13 +258,15 @@ class RemoteSource final : public RunSource {
     const std::string words = why.empty() ? "it has ended" : why;
     if (final) {
       refused_ = fmt::format("{}: {}", place_.name, words);
+      for (const auto& [id, finding_out] : std::exchange(finding_out_, {})) finding_out.failed(Error(refused_));
       fail_all(Error(refused_));
-      return say(refused_);
+      return say(LinkNews::refused, refused_);
     }
     if (!was_connected && said_lost_) return;
     QTimer::singleShot(kSayLostMs, qApp, [this, alive = alive_, connections = connections_, words] {
       if (!*alive || is_connected_ || connections != connections_ || std::exchange(said_lost_, true)) return;
-      say(fmt::format("{} does not answer ({}). The run stays there; this window goes on with it as soon as it can.", place_.name, words));
+      say(LinkNews::lost, fmt::format("{} does not answer ({}). The run stays there; what is asked of it waits until it answers again.",
+                                      place_.name, words));
     });
   }
 
@@ -270,6 +292,9 @@ class RemoteSource final : public RunSource {
     call(id, &Session::OpenCallbacks::run, runs_.run(told.run));
   }
   void hear(std::uint64_t id, const remote::Failed& told) {
+    later([this, id, failure = unpack<Failure>(told.failure)] {
+      if (const auto finding_out = finding_out_.extract(id)) finding_out.mapped().failed(failure);
+    });
     end(id);
     call(id, &Session::OpenCallbacks::failed, unpack<Failure>(told.failure));
   }
@@ -344,6 +369,31 @@ class RemoteSource final : public RunSource {
     });
   }
 
+  void hear(std::uint64_t id, const remote::Described& told) {
+    CheckpointFacts facts{.config = told.config,
+                          .sha256 = told.digest,
+                          .prompt = {},
+                          .why_no_prompt = told.why_no_prompt,
+                          .not_finite = unpack<std::optional<NotFiniteWeight>>(told.weight)};
+    if (!told.prompt.empty()) facts.prompt = unpack<PromptInput>(told.prompt);
+    later([this, id, facts = std::move(facts), device = told.device] {
+      const auto finding_out = finding_out_.extract(id);
+      if (finding_out && finding_out.mapped().described) finding_out.mapped().described(facts, device);
+    });
+  }
+  void hear(std::uint64_t id, const remote::Decoded& told) {
+    later([this, id, text = told.text] {
+      const auto finding_out = finding_out_.extract(id);
+      if (finding_out && finding_out.mapped().decoded) finding_out.mapped().decoded(text);
+    });
+  }
+  void hear(std::uint64_t id, const remote::PromptMade& told) {
+    later([this, id, prompt = unpack<PromptInput>(told.prompt)] {
+      const auto finding_out = finding_out_.extract(id);
+      if (finding_out && finding_out.mapped().made) finding_out.mapped().made(prompt);
+    });
+  }
+
   void end(std::uint64_t id) {
     later([this, id] {
       if (const auto listener = listeners_.find(id); listener != listeners_.end()) listener->second.waits = false;
@@ -360,6 +410,7 @@ class RemoteSource final : public RunSource {
   }
 
   const EnginePlace place_;
+  const LinkHearing hears_of_link_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // read and written on the interface thread alone
 
   // Of the interface thread.
@@ -369,6 +420,7 @@ class RemoteSource final : public RunSource {
   std::shared_ptr<const BranchTree> tree_;  // that is shown
   std::array<Looking, 2> looking_;          // at the run shown, at one beside it
   Saving saving_;
+  std::map<std::uint64_t, FindingOut> finding_out_;  // about checkpoints
   ModelFacts facts_;
   bool is_connected_ = false, said_lost_ = false;
   int connections_ = 0;
@@ -392,62 +444,8 @@ std::unique_ptr<RunSource> RemoteSource::beside(std::shared_ptr<const RunInfo> r
 
 }  // namespace
 
-EnginePlace engine_place(const std::string& address, const std::string& token_file, const std::string& authorities_file) {
-  EnginePlace place{.address = address, .name = address};
-  const bool is_near = is_loopback(address_of(address).host);
-  place.tls = !is_near || !authorities_file.empty();
-  if (!authorities_file.empty()) place.authorities = pem_in(authorities_file, "CERTIFICATE");
-  if (!token_file.empty()) place.token = secret_in(token_file);
-  return place;
+std::unique_ptr<EngineSource> make_remote_source(EnginePlace place, LinkHearing link) {
+  return std::make_unique<RemoteSource>(std::move(place), std::move(link));
 }
-
-std::string pem_in(const fs::path& file, const std::string& kind) {
-  std::string text = read_file(file, kMostOfPem);
-  if (text.find("-----BEGIN ") == text.npos || text.find(kind + "-----") == text.npos)
-    throw Error(fmt::format("{}: has no {} in PEM", file.string(), kind == "CERTIFICATE" ? "certificate" : "private key"));
-  return text;
-}
-
-std::string secret_in(const fs::path& file) {
-  std::string secret = read_file(file, kMostSecret);
-  const auto is_space = [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
-  while (!secret.empty() && is_space(secret.back())) secret.pop_back();
-  const bool plain = std::ranges::all_of(secret, [](char c) { return c > ' ' && c <= '~'; });
-  if (secret.empty() || !plain) throw Error(file.string() + ": a token is one word of letters, digits and signs of ASCII");
-  return secret;
-}
-
-std::string name_on_engine(const fs::path& path) {
-  std::error_code error;
-  for (const fs::path& place : checkpoint_places()) {
-    if (path.is_absolute() && fs::equivalent(path.parent_path(), place, error)) return path.filename().string();
-  }
-  const std::string name = path.string();
-  return name.starts_with(kThere) ? name.substr(kThere.size()) : name;
-}
-
-fs::path name_from_engine(const std::string& name) {
-  std::error_code error;
-  for (const fs::path& place : checkpoint_places()) {
-    if (name.find('/') == name.npos && fs::is_regular_file(place / name, error)) return place / name;
-  }
-  return std::string(kThere) + name;
-}
-
-void check_engine(const EnginePlace& place) {
-  const auto answer = std::make_shared<std::promise<std::string>>();
-  const auto answered = std::make_shared<std::atomic_flag>();
-  std::future<std::string> outcome = answer->get_future();
-  const auto tell = [answer, answered](const std::string& why) {
-    if (!answered->test_and_set()) answer->set_value(why);
-  };
-  EngineLink link(place, {.event = [](const remote::Event&) {},
-                          .connected = [tell](bool) { tell(""); },
-                          .lost = [tell](const std::string& why, bool) { tell(why.empty() ? "the connection has ended" : why); }});
-  if (outcome.wait_for(kFirstAnswer) != std::future_status::ready) throw Error(place.name + ": nothing answers there");
-  if (const std::string why = outcome.get(); !why.empty()) throw Error(fmt::format("{}: {}", place.name, why));
-}
-
-std::unique_ptr<RunSource> make_remote_source(EnginePlace place) { return std::make_unique<RemoteSource>(std::move(place)); }
 
 }  // namespace statescope

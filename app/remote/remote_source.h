@@ -5,38 +5,38 @@
 #include <memory>
 #include <string>
 
+#include "app/common/checkpoint_facts.h"
+#include "app/remote/engine_place.h"
 #include "app/runs/run_source.h"
+#include "engine/remote/messages.h"
 
 namespace statescope {
 
-/// Where an engine listens, and how it is spoken to.
-struct EnginePlace {
-  std::string address;  // HOST:PORT
-  std::string name;     // as the user knows it: HOST:PORT, ssh://user@host
-  std::string token;    // empty: none
-  bool tls = false;
-  std::string authorities;  // PEM; empty: the system's
+/// What became of the connection to an engine.
+enum class LinkNews {
+  lost,    // what is asked waits
+  back,    // all goes on
+  anew,    // the engine knows nothing of the session any more
+  refused  // nothing more is answered
 };
-
-/// Of HOST:PORT. A loopback is spoken to without TLS, unless somebody's certificates are named; anything else never is. Throws Error.
-EnginePlace engine_place(const std::string& address, const std::string& token_file, const std::string& authorities_file);
-
-/// A token: one word, alone in its file. Throws Error.
-std::string secret_in(const std::filesystem::path& file);
-
-/// Certificates or a key, `kind` "CERTIFICATE" or "PRIVATE KEY". Throws Error where the file has none.
-std::string pem_in(const std::filesystem::path& file, const std::string& kind);
-
-/// What this program calls a file, and what an engine calls it: a shipped model is the same on both sides, and of any other, "engine:" and
-/// its path there, nothing here can be mistaken for it.
-std::string name_on_engine(const std::filesystem::path& path);
-std::filesystem::path name_from_engine(const std::string& name);
-
-/// Throws Error where the engine cannot be reached or does not want this program.
-void check_engine(const EnginePlace& place);
+/// Hears of it in a line.
+using LinkHearing = std::function<void(LinkNews news, const std::string& words)>;
 
 /// Answers on the thread of the running QApplication. Where the connection is lost, what is asked waits, and the source takes up its
 /// session again as soon as it can.
-std::unique_ptr<RunSource> make_remote_source(EnginePlace place);
+class EngineSource : public RunSource {
+ public:
+  /// What a checkpoint's files say, and what the engine's runs are read on, as --device says it.
+  using Described = std::function<void(const CheckpointFacts& facts, const std::string& device)>;
+  virtual void describe(const std::string& checkpoint, bool digest, Described told, std::function<void(const Failure&)> failed) = 0;
+  /// A prompt that a checkpoint's own files make.
+  virtual void make_prompt(remote::MakePrompt asked, std::function<void(const PromptInput&)> told,
+                           std::function<void(const Failure&)> failed) = 0;
+  /// The text of these tokens together, of the model of the run that is shown.
+  virtual void decode(std::vector<std::int32_t> ids, std::function<void(const std::string&)> told,
+                      std::function<void(const Failure&)> failed) = 0;
+};
+/// `link`: hears what else whoever waits for a run would be told (OpenCallbacks::device_failed).
+std::unique_ptr<EngineSource> make_remote_source(EnginePlace place, LinkHearing link = {});
 
 }  // namespace statescope

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/error.h"
 #include "engine/remote/wire.h"
+#include "engine/tokenizer/tokenizer.h"
 
 namespace statescope {
 namespace {
@@ -57,10 +59,11 @@ class Served::Stream final : public remote::EngineEnd {
   std::optional<remote::Event> welcome_;
 };
 
-Served::Served(std::string id, const ServedRoot& root, MakeSource make_source)
+Served::Served(std::string id, const ServedRoot& root, MakeSource make_source, std::string device)
     : id_(std::move(id)),
       root_(root),
       make_source_(std::move(make_source)),
+      device_(std::move(device)),
       out_([this](std::size_t on_the_way) { send_snapshot(on_the_way); }) {}
 
 Served::~Served() = default;
@@ -190,8 +193,13 @@ void Served::perform(remote::Request request) {
     std::visit(
         [&](auto& asked) {
           using Asked = std::decay_t<decltype(asked)>;
-          if constexpr (std::is_same_v<Asked, remote::Open> || std::is_same_v<Asked, remote::Ask> || std::is_same_v<Asked, remote::Show>) {
+          if constexpr (std::is_same_v<Asked, remote::Open> || std::is_same_v<Asked, remote::Ask> || std::is_same_v<Asked, remote::Show> ||
+                        std::is_same_v<Asked, remote::Describe> || std::is_same_v<Asked, remote::MakePrompt>) {
             perform(id, asked);
+          } else if constexpr (std::is_same_v<Asked, remote::Decode>) {
+            const std::shared_ptr<const Tokenizer> tokenizer = source().facts().tokenizer;
+            if (!tokenizer) throw Error("no checkpoint is open");
+            tell(id, remote::Decoded{tokenizer->decode(asked.ids)});
           } else if constexpr (std::is_same_v<Asked, remote::Read>) {
             source().read(unpack<PromptInput>(asked.prompt), callbacks(id));
           } else if constexpr (std::is_same_v<Asked, remote::Generate>) {
@@ -234,6 +242,23 @@ void Served::perform(remote::Request request) {
 
 void Served::perform(std::uint64_t id, remote::Open& open) {
   source().open(root_.existing(open.checkpoint), unpack<PromptInput>(open.prompt), callbacks(id));
+}
+
+void Served::perform(std::uint64_t id, const remote::Describe& describe) {
+  find_out(id, [describe, path = root_.existing(describe.checkpoint), device = device_](const auto& goes_on) {
+    return described(describe, path, device, goes_on);
+  });
+}
+
+void Served::perform(std::uint64_t id, const remote::MakePrompt& make) {
+  find_out(id, [make, path = root_.existing(make.checkpoint)](const auto&) { return made(make, path); });
+}
+
+void Served::find_out(std::uint64_t id, std::function<Describing::Told(const std::function<bool()>&)> work) {
+  if (!describing_) describing_ = std::make_unique<Describing>();
+  describing_->add({std::move(work), [weak = weak_from_this(), id](Describing::Told told) {
+                      if (const std::shared_ptr<Served> self = weak.lock()) self->out_.add({.id = id, .told = std::move(told)});
+                    }});
 }
 
 void Served::perform(std::uint64_t id, const remote::Show& show) {

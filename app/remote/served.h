@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "app/remote/describing.h"
 #include "app/remote/outgoing.h"
 #include "app/remote/root.h"
 #include "app/remote/run_table.h"
@@ -23,8 +24,8 @@ class Served : public std::enable_shared_from_this<Served> {
  public:
   using MakeSource = std::function<std::unique_ptr<RunSource>()>;
 
-  /// The source is made when the first thing is asked of it. `root` outlives this.
-  Served(std::string id, const ServedRoot& root, MakeSource make_source);
+  /// The source is made when the first thing is asked of it. `root` outlives this. `device`: what runs are read on, as --device says it.
+  Served(std::string id, const ServedRoot& root, MakeSource make_source, std::string device = "cpu");
   ~Served();
 
   const std::string& id() const { return id_; }
@@ -54,6 +55,10 @@ class Served : public std::enable_shared_from_this<Served> {
   void perform(std::uint64_t id, remote::Open& open);
   void perform(std::uint64_t id, remote::Ask& ask);
   void perform(std::uint64_t id, const remote::Show& show);
+  void perform(std::uint64_t id, const remote::Describe& describe);
+  void perform(std::uint64_t id, const remote::MakePrompt& make);
+  /// Beside all else.
+  void find_out(std::uint64_t id, std::function<Describing::Told(const std::function<bool()>& goes_on)> work);
   Session::OpenCallbacks callbacks(std::uint64_t id);
   RunSource& source();
   /// Of a branch; null where there is none of that number.
@@ -68,10 +73,12 @@ class Served : public std::enable_shared_from_this<Served> {
   const std::string id_;
   const ServedRoot& root_;
   const MakeSource make_source_;
+  const std::string device_;
   std::unique_ptr<RunSource> source_;
   Beside beside_;
   std::shared_ptr<const RunInfo> shown_;  // that facts were told of
   bool over_ = false;
+  std::unique_ptr<Describing> describing_;  // null until somebody asks
 
   mutable std::mutex mutex_;  // of all that follows; before that of what goes out
   TellingRuns runs_;

@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 
 #include <QElapsedTimer>
 #include <QRandomGenerator>
 #include <algorithm>
 #include <charconv>
+#include <csignal>
 
+#include "app/common/interruption.h"
 #include "app/inspect/window_command.h"
 #include "app/remote/engine_server.h"
 #include "engine/checkpoint/descriptor.h"
@@ -49,7 +52,8 @@ SshPlace ssh_place_of(const std::string& place) {
     ssh.host.resize(std::min(colon, ssh.host.size()));
   }
   const bool plain = std::ranges::all_of(ssh.host, [](unsigned char c) { return c > ' ' && c < 127; });
-  if (ssh.host.empty() || ssh.host.starts_with('-') || !plain)
+  const bool has_both = !ssh.host.starts_with('@') && !ssh.host.ends_with('@');  // or neither
+  if (ssh.host.empty() || ssh.host.starts_with('-') || !plain || !has_both)
     throw Error(fmt::format("{} is no place: ssh://USER@HOST, ssh://USER@HOST/usr/bin/statescope", place));
   if (slash + 1 < rest.size()) ssh.program = rest.substr(slash);
   return ssh;
@@ -60,6 +64,7 @@ Tunnel::Tunnel(const std::string& place, std::vector<std::string> options) : ssh
   place_ = {.address = fmt::format("127.0.0.1:{}", free_port()), .name = place, .token = random_name()};
   process_.setProcessChannelMode(QProcess::ForwardedErrorChannel);
   process_.setStandardOutputFile(QProcess::nullDevice());
+  process_.setChildProcessModifier([] { ::prctl(PR_SET_PDEATHSIG, SIGTERM); });  // it ends with this program, however that ends
   again_.setSingleShot(true);
   again_.setInterval(kAgainMs);
   connect(&again_, &QTimer::timeout, this, [this] { start(); });
@@ -100,6 +105,7 @@ void Tunnel::wait() {
   since.start();
   while (true) {
     process_.waitForFinished(kLookMs);
+    if (Interruption::asked()) throw Cancelled();
     if (process_.state() == QProcess::NotRunning)
       throw Error(fmt::format("{}: ssh has ended, as it says above, or {} does not start there", place_.name, ssh_.program));
     try {

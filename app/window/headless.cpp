@@ -12,7 +12,8 @@
 #include "app/common/console.h"
 #include "app/common/prompts.h"
 #include "app/common/runtime_folder.h"
-#include "app/figure/view_answers.h"
+#include "app/figure/run_here.h"
+#include "app/figure/view_picture.h"
 #include "app/window/window_main.h"
 #include "engine/checkpoint/printable.h"
 #include "engine/error.h"
@@ -27,14 +28,13 @@ namespace {
 constexpr float kTitle = 48;  // height of question and name above a view
 
 /// One view with its title, as a PNG at twice the logical size.
-void write_picture(const ViewRow& row, const Snapshot& snapshot, const Cursor& cursor, Evidence& evidence,
-                   const std::filesystem::path& path) {
+void write_picture(const ViewRow& row, const Snapshot& snapshot, const Cursor& cursor, ReadRun& run, const std::filesystem::path& path) {
   constexpr int pixels = 2;
   const Size size{1200, row.id == "token_strip" ? 320.0F : 720.0F};
   const Frame frame{light_theme(), 1};
   QImage image(static_cast<int>(size.w) * pixels, static_cast<int>(size.h) * pixels, QImage::Format_RGB32);
   const std::unique_ptr<View> view = row.make();
-  view->build(snapshot, cursor, answers(view->questions(snapshot, cursor), evidence));
+  view->build(snapshot, cursor, run.find_all(view->questions(snapshot, cursor)));
   {
     QPainter painter(&image);
     painter.setRenderHint(QPainter::Antialiasing);
@@ -80,12 +80,12 @@ int run_headless(int argc, char** argv, const WindowArguments& arguments) {
   if (error) throw Error(fmt::format("{}: {}", folder.string(), error.message()));
   const std::int64_t layer = interesting_layer(reading->info()->model);
   const auto snapshot = reading->snapshot(layer, 0, last);
-  FairMutex alone;
-  Evidence evidence(reading, alone);
+  RunHere run(
+      reading, prompt, {}, [](double) { return true; }, arguments.device);
   for (const ViewRow& row : view_catalogue()) {
     if (row.id == "needle_grid") continue;  // of hundreds of prompts, not of this one
     const std::filesystem::path path = folder / (std::string(row.id) + ".png");
-    write_picture(row, *snapshot, {.token = last, .layer = layer}, evidence, path);
+    write_picture(row, *snapshot, {.token = last, .layer = layer}, run, path);
     fmt::print("wrote {}\n", path.string());
   }
   return 0;

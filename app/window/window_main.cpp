@@ -11,13 +11,13 @@
 #include <cstdlib>
 #include <optional>
 
+#include "app/common/interruption.h"
 #include "app/common/runtime_folder.h"
 #include "app/controls/theme.h"
 #include "app/inspect/arguments.h"
 #include "app/inspect/inspecting.h"
 #include "app/lesson/player.h"
-#include "app/remote/remote_source.h"
-#include "app/remote/tunnel.h"
+#include "app/remote/engine_runs.h"
 #include "app/window/figure_in_window.h"
 #include "app/window/main_window.h"
 #include "app/window/translation.h"
@@ -25,7 +25,8 @@
 namespace statescope {
 namespace {
 
-constexpr int settle_ms = 200;   // for layouts and the first frames, before a screenshot
+constexpr int settle_ms = 200;  // for layouts and the first frames, before a screenshot
+constexpr int look_ms = 100;
 constexpr int away_ms = 15'000;  // that a screenshot waits for an engine which does not answer any more
 
 void move_to(Navigator& navigator, const WindowOptions& options) {
@@ -97,6 +98,41 @@ void go_to_step(MainWindow& window, std::int64_t step, bool revealed, const std:
   wait->start(settle_ms / 4);
 }
 
+/// Ends the program where the engine does not come back: a picture is not waited for for ever. One that comes back is nothing to speak of.
+class PatienceWithEngine {
+ public:
+  PatienceWithEngine() {
+    away_.setSingleShot(true);
+    QObject::connect(&away_, &QTimer::timeout, [this] { fail(words_); });
+  }
+  void hear(LinkNews news, const std::string& words) {
+    words_ = words;
+    if (news == LinkNews::refused) return fail(words);
+    if (news != LinkNews::lost) return away_.stop();
+    if (!away_.isActive()) away_.start(away_ms);
+  }
+
+ private:
+  QTimer away_;
+  std::string words_;
+};
+
+/// Ctrl+C, or being told to end, closes the window as its frame does: what belongs to it elsewhere, an engine that ssh has started, hears
+/// of it.
+class EndsWhenTold {
+ public:
+  EndsWhenTold() {
+    QObject::connect(&look_, &QTimer::timeout, [] {
+      if (Interruption::asked()) QApplication::exit(Interruption::status());
+    });
+    look_.start(look_ms);
+  }
+
+ private:
+  const Interruption interruption_;
+  QTimer look_;
+};
+
 /// Goes to the place asked for when all has been read and generated, writes the picture and ends the program. What is remarked of a run
 /// that stands all the same, such as its first NaN, is in the picture, and the program says it and ends with 1.
 void take_screenshot(MainWindow& window, const WindowOptions& options) {
@@ -104,14 +140,7 @@ void take_screenshot(MainWindow& window, const WindowOptions& options) {
   window.resize(options.width, options.height);
   QObject::connect(&navigator, &Navigator::failed, qApp, [](const QString& message) { fail(message.toStdString()); });
   const auto remark = std::make_shared<QString>();
-  auto* away = new QTimer(&window);
-  away->setSingleShot(true);
-  QObject::connect(away, &QTimer::timeout, &window, [remark] { fail(remark->toStdString()); });
-  QObject::connect(&navigator, &Navigator::device_failed, &window,
-                   [remark, away, elsewhere = !options.engine.empty()](const QString& message) {
-                     *remark = message;
-                     if (elsewhere) away->start(away_ms);
-                   });
+  QObject::connect(&navigator, &Navigator::device_failed, &window, [remark](const QString& message) { *remark = message; });
   auto* errors = new QTimer(&window);  // of what is read besides a checkpoint: a figure, a lesson, another model
   QObject::connect(errors, &QTimer::timeout, &window, [&window, remark] {
     if (const QString message = window.error_bar().message(); !message.isEmpty() && message != *remark) fail(message.toStdString());
@@ -171,17 +200,17 @@ std::unique_ptr<QSettings> open_settings(const WindowOptions& options) {
 
 /// Where the window's runs are.
 struct Reader {
-  std::unique_ptr<Tunnel> tunnel;
-  std::optional<EnginePlace> engine;  // none: here
+  std::optional<ReachedEngine> engine;  // none: here
   WindowDevice device;
+  LinkHearing link;  // empty: the window says what becomes of the connection
 
   std::unique_ptr<RunSource> source(const WindowOptions& options) const {
-    if (engine) return make_remote_source(*engine);
+    if (engine) return make_remote_source(engine->place(), link);
     const auto opened = [backend = device.backend] { return backend; };
     return make_session_source(device.backend ? opened : Session::OpenDevice(), options.device, options.memory);
   }
   std::unique_ptr<RunSource> another(const WindowOptions& options) const {
-    if (engine) return make_remote_source(*engine);
+    if (engine) return make_remote_source(engine->place(), link);
     return make_session_source([&options] { return open_cuda_device(options.device); }, options.device, options.memory);
   }
 };
@@ -189,13 +218,8 @@ struct Reader {
 /// Throws Error where an engine on another machine does not answer.
 Reader reader_of(const WindowOptions& options) {
   Reader reader;
-  if (is_ssh(options.engine)) {
-    reader.tunnel = std::make_unique<Tunnel>(options.engine, options.engine_options);
-    reader.tunnel->wait();
-    reader.engine = reader.tunnel->place();
-  } else if (!options.engine.empty()) {
-    reader.engine = engine_place(options.engine, options.engine_token_file, options.engine_authorities);
-    check_engine(*reader.engine);
+  if (!options.engine.empty()) {
+    reader.engine.emplace(options.engine, options.engine_token_file, options.engine_authorities, options.engine_options);
   } else {
     reader.device = open_window_device(options.device);
   }
@@ -204,7 +228,7 @@ Reader reader_of(const WindowOptions& options) {
 
 QString words_of(const Reader& reader, const std::string& why_no_opengl, const WindowOptions& options) {
   if (!reader.engine) return start_words(reader.device, why_no_opengl, options.device.precision);
-  const QString place = QString::fromStdString(reader.engine->name);
+  const QString place = QString::fromStdString(reader.engine->place().name);
   return why_no_opengl.empty()
              ? MainWindow::tr("Reads on the engine at %1; draws with OpenGL.").arg(place)
              : MainWindow::tr("Reads on the engine at %1; draws without OpenGL: %2.").arg(place, QString::fromStdString(why_no_opengl));
@@ -245,8 +269,13 @@ int run_window(int argc, char** argv, const WindowOptions& options) {
   std::string why_no_opengl = options.software ? MainWindow::tr("as asked").toStdString() : "";
   const bool opengl = !options.software && opengl_is_available(why_no_opengl);
   const std::unique_ptr<QSettings> settings = open_settings(options);
-  const Reader reader = reader_of(options);
+  const std::optional<EndsWhenTold> end = options.engine.empty() ? std::nullopt : std::make_optional<EndsWhenTold>();
+  Reader reader = reader_of(options);
+  PatienceWithEngine patience;
+  if (!options.screenshot.empty()) reader.link = [&patience](LinkNews news, const std::string& words) { patience.hear(news, words); };
   const std::unique_ptr<RunSource> source = reader.source(options);
+  const PromptInput prompt =
+      options.prompt_there ? EngineRuns(reader.engine->place()).prompt(*options.prompt_there, options.checkpoint.string()) : options.prompt;
   InspectArguments inspecting;  // each checkpoint of a training that is watched, on its own task
   inspecting.device = options.device;
   MainWindow window(*source,
@@ -270,7 +299,7 @@ int run_window(int argc, char** argv, const WindowOptions& options) {
   else if (options.checkpoint.extension() == ".scope" || options.checkpoint.extension() == ".zip" || is_figure(options.checkpoint))
     window.open_path(options.checkpoint);
   else if (!options.checkpoint.empty())
-    window.open_checkpoint(options.checkpoint, options.prompt);
+    window.open_checkpoint(options.checkpoint, prompt);
   if (!options.training.empty()) window.watch_training(options.training);
   for (const std::filesystem::path& checkpoint : options.beside) window.compare_with(checkpoint);
   return QApplication::exec();

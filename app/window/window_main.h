@@ -4,9 +4,11 @@
 #include <QString>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "app/common/prompts.h"
 #include "engine/device.h"
 #include "engine/session/session.h"
 
@@ -18,7 +20,8 @@ struct WindowOptions {
   std::filesystem::path checkpoint;           // empty: the window opens without a run
   std::vector<std::filesystem::path> beside;  // checkpoints to compare with it, at most three
   PromptInput prompt;
-  std::string engine;  // HOST:PORT, ssh://USER@HOST; empty: this program's own
+  std::optional<PromptArguments> prompt_there;  // instead, where the engine makes it of the checkpoint's files
+  std::string engine;                           // HOST:PORT, ssh://USER@HOST; empty: this program's own
   std::string engine_token_file, engine_authorities;
   std::vector<std::string> engine_options;  // where ssh starts it
   DeviceChoice device;

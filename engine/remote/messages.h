@@ -9,7 +9,7 @@
 namespace statescope::remote {
 
 /// Grows whenever a message, or what is packed in one, changes.
-inline constexpr int kProtocol = 2;
+inline constexpr int kProtocol = 3;
 
 /// What a client says before anything else.
 struct Hello {
@@ -63,11 +63,28 @@ struct Ask {
   std::vector<std::string> questions;
 };
 struct Leave {};
+/// What a checkpoint's files say of it; `digest`: with that of their bytes.
+struct Describe {
+  std::string checkpoint;
+  bool digest = false;
+};
+/// A prompt that the model's own files make: of a conversation, of a text with special tokens in it, or an example.
+struct MakePrompt {
+  std::string checkpoint;
+  std::string conversation;           // JSON, as a line of `statescope chat`; empty: it is none
+  std::vector<std::string> settings;  // NAME=VALUE for the chat template
+  std::string text;
+  std::int64_t example = 0, number = 0;  // its length, and which; 0: it is none
+};
+/// Of the model of the run that is shown: the text of these tokens together.
+struct Decode {
+  std::vector<std::int32_t> ids;
+};
 
 struct Request {
   std::uint64_t number = 0, heard = 0, id = 0;
   std::variant<std::monostate, Open, Read, Generate, Cancel, Intervene, AddRun, Step, GoToBranch, Save, Stand, OpenSession, Show, Ask,
-               Leave>
+               Leave, Describe, MakePrompt, Decode>
       asked = {};
 };
 
@@ -132,11 +149,22 @@ struct FactsTold {
   std::string no_text;
   std::int64_t vocab = 0;
 };
+struct Described {
+  std::string device, config, digest;
+  std::string prompt, why_no_prompt;  // one of them is empty
+  std::string weight;
+};
+struct PromptMade {
+  std::string prompt;
+};
+struct Decoded {
+  std::string text;
+};
 
 struct Event {
   std::uint64_t number = 0, heard = 0, id = 0;
   std::variant<std::monostate, Welcome, Progressed, RunShown, Failed, Done, Remarked, BranchesChanged, Placed, Saved, NotSaved, RunDefined,
-               RoutingDefined, Shown, Found, FactsTold>
+               RoutingDefined, Shown, Found, FactsTold, Described, PromptMade, Decoded>
       told = {};
 };
 

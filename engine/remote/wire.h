@@ -21,7 +21,8 @@ class WireError : public Error {
   using Error::Error;
 };
 
-/// Of Question, Snapshot, Routing, RunInfo, BranchTree, PromptInput, std::vector<Intervention>, RunPlace, Failure. What is shared travels
+/// Of Question, Snapshot, Routing, RunInfo, BranchTree, PromptInput, std::vector<Intervention>, RunPlace, Failure,
+/// std::optional<NotFiniteWeight>. What is shared travels
 /// by value: a question that was unpacked holds states of its own and equals no other (CrossSimilarityQuestion). A snapshot comes without
 /// its run and routing, which travel by themselves, and without what lies on the device: null behind unpack.
 template <class T>

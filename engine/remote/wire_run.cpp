@@ -1,5 +1,6 @@
 // What a session is told and tells of its runs, on the wire.
 #include "engine/remote/wire_fields.h"
+#include "engine/run/not_finite.h"
 
 namespace statescope {
 
@@ -11,6 +12,7 @@ STATESCOPE_FIELDS(ChangeTopK, writers, readers)
 STATESCOPE_FIELDS(ForceRouting, partitions)
 STATESCOPE_FIELDS(SharpenGates, lambda)
 STATESCOPE_FIELDS(Intervention, change, at, until, layer)
+STATESCOPE_FIELDS(NotFiniteWeight, tensor, element, value)
 
 namespace remote {
 
@@ -21,6 +23,7 @@ template std::string pack(const BranchTree&);
 template std::string pack(const PromptInput&);
 template std::string pack(const std::vector<Intervention>&);
 template std::string pack(const RunPlace&);
+template std::string pack(const std::optional<NotFiniteWeight>&);
 template Snapshot unpack(std::string_view);
 template Routing unpack(std::string_view);
 template RunInfo unpack(std::string_view);
@@ -28,6 +31,7 @@ template BranchTree unpack(std::string_view);
 template PromptInput unpack(std::string_view);
 template std::vector<Intervention> unpack(std::string_view);
 template RunPlace unpack(std::string_view);
+template std::optional<NotFiniteWeight> unpack(std::string_view);
 
 // A failure is made of what was thrown.
 template <>

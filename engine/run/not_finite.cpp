@@ -134,6 +134,20 @@ std::vector<std::int64_t> indices_of(std::int64_t element, const std::vector<std
   return indices;
 }
 
+/// By the plan's names.
+std::optional<NotFiniteWeight> find_in_weights(const Checkpoint& checkpoint, Plan plan) {
+  AskedWeights weights(regular_tensors(checkpoint, plan));
+  const Stack asked(plan, weights);  // only asks
+  for (const StoredTensor& tensor : weights.asked()) {
+    const std::int64_t at = first_not_finite(tensor);
+    if (at < tensor.size()) return NotFiniteWeight{tensor.name, indices_of(at, tensor.shape), value_at(tensor, at)};
+    const std::span<const float> scales = tensor.scale_values();
+    const std::int64_t scale = first_not_finite(scales);
+    if (scale < std::ssize(scales)) return NotFiniteWeight{tensor.name + "'s scales", {scale}, scales[static_cast<std::size_t>(scale)]};
+  }
+  return {};
+}
+
 /// The first of the residual stream as it enters block `layer`, or leaves the last one.
 std::optional<NotFiniteActivation> find_in_stream(const Run& run, std::int64_t layer) {
   const std::int64_t D = run.model().hidden();
@@ -217,18 +231,9 @@ nlohmann::json to_json(const NotFinite& found) {
   return all;
 }
 
-std::optional<NotFiniteWeight> find_not_finite(const Model& model) {
-  Plan plan = model.plan();
-  AskedWeights weights(regular_tensors(model.checkpoint(), plan));
-  const Stack asked(plan, weights);  // only asks
-  for (const StoredTensor& tensor : weights.asked()) {
-    const std::int64_t at = first_not_finite(tensor);
-    if (at < tensor.size()) return NotFiniteWeight{tensor.name, indices_of(at, tensor.shape), value_at(tensor, at)};
-    const std::span<const float> scales = tensor.scale_values();
-    const std::int64_t scale = first_not_finite(scales);
-    if (scale < std::ssize(scales)) return NotFiniteWeight{tensor.name + "'s scales", {scale}, scales[static_cast<std::size_t>(scale)]};
-  }
-  return {};
+std::optional<NotFiniteWeight> find_not_finite(const Model& model) { return find_in_weights(model.checkpoint(), model.plan()); }
+std::optional<NotFiniteWeight> find_not_finite(const Checkpoint& checkpoint) {
+  return find_in_weights(checkpoint, plan_model(Config::parse(checkpoint.config)));
 }
 
 std::optional<NotFiniteActivation> find_not_finite(Run& run) {
@@ -247,7 +252,10 @@ NotFinite not_finite(const std::shared_ptr<Model>& model, std::span<const std::i
 }
 
 void refuse_not_finite(const NotFinite& found, const Model& model, std::string_view wanted) {
-  if (found) throw NotFiniteError(fmt::format("{}: {}; so there is no {}", model.checkpoint().path.string(), found.text(), wanted));
+  refuse_not_finite(found, model.checkpoint().path.string(), wanted);
+}
+void refuse_not_finite(const NotFinite& found, const std::string& checkpoint, std::string_view wanted) {
+  if (found) throw NotFiniteError(fmt::format("{}: {}; so there is no {}", checkpoint, found.text(), wanted));
 }
 
 }  // namespace statescope

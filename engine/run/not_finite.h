@@ -14,6 +14,7 @@
 
 namespace statescope {
 
+class Checkpoint;
 class Model;
 class Run;
 
@@ -46,6 +47,8 @@ nlohmann::json to_json(const NotFinite& found);
 
 /// In the order of names, of the tensors that the model reads. On any thread; the time is that of reading them from memory once.
 std::optional<NotFiniteWeight> find_not_finite(const Model& model);
+/// Likewise, without a model. Throws Error.
+std::optional<NotFiniteWeight> find_not_finite(const Checkpoint& checkpoint);
 /// The first token, and of it the first layer, where a residual stream is not finite; else the first layer whose state is not after the
 /// last token; else the last token's logits. Throws Error.
 std::optional<NotFiniteActivation> find_not_finite(Run& run);
@@ -62,5 +65,6 @@ class NotFiniteError : public Error {
 };
 /// Throws NotFiniteError if there is something: which checkpoint, what, and that it gets no `wanted`.
 void refuse_not_finite(const NotFinite& found, const Model& model, std::string_view wanted);
+void refuse_not_finite(const NotFinite& found, const std::string& checkpoint, std::string_view wanted);
 
 }  // namespace statescope

@@ -3,10 +3,13 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/resource_quota.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <charconv>
 #include <chrono>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -29,9 +32,29 @@ std::string one_line(std::string text) {
   return text;
 }
 
-/// What a channel says where it cannot connect names addresses and layers of its own before the reason.
-std::string reason_of(const grpc::Status& status) {
+/// Whatever is a capital in either.
+bool has(std::string_view text, std::string_view part) {
+  const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
+  return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
+}
+
+/// What is wrong with a connection, in our words where gRPC, its resolver and OpenSSL have words of theirs. `was_welcome`: it stood.
+std::string reason_of(const grpc::Status& status, bool tls, bool was_welcome) {
   const std::string message = one_line(status.error_message());
+  if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return message;
+  if (was_welcome) return has(message, "keepalive") ? "nothing is heard of it" : "the connection has ended";
+  if (has(message, "DNS resolution failed") || has(message, "domain name not found"))
+    return "there is no machine of that name, or its name cannot be looked up now";
+  if (has(message, "certificate verify failed") || has(message, "CERTIFICATE_VERIFY_FAILED"))
+    return "its certificate is not one that this machine trusts: --engine-ca names the PEM file of that certificate or its authority";
+  if (has(message, "peer name") || has(message, "hostname verification"))
+    return "its certificate is of another name than the address: it has to name the host as --engine does";
+  if (has(message, "wrong version number") || has(message, "WRONG_VERSION_NUMBER")) return "it does not speak TLS, or is no engine";
+  if (has(message, "handshake"))
+    return "no encrypted connection can be made with it: is it an engine, and does --engine-ca name its certificate?";
+  if (!tls &&
+      (has(message, "socket closed") || has(message, "connection reset") || has(message, "http2") || has(message, "endpoint closing")))
+    return "it closes the connection: an engine with a certificate wants --engine-ca FILE, the PEM file of that certificate";
   const std::size_t colon = message.rfind(": ");
   const bool is_connecting = message.starts_with("failed to connect") && colon != message.npos;
   return is_connecting ? "cannot connect: " + message.substr(colon + 2) : message;
@@ -117,7 +140,8 @@ class GrpcListener final : public Listener, proto::Engine::Service {
 
 class GrpcConnection final : public Connection {
  public:
-  GrpcConnection(ConnectSetup setup, std::shared_ptr<ClientEnd> end) : is_first_(setup.hello.session.empty()), end_(std::move(end)) {
+  GrpcConnection(ConnectSetup setup, std::shared_ptr<ClientEnd> end)
+      : is_first_(setup.hello.session.empty()), tls_(setup.tls), end_(std::move(end)) {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // nothing is left of a connection that failed before
@@ -151,7 +175,9 @@ class GrpcConnection final : public Connection {
       stream->WritesDone();
     });
     proto::Event event;
+    bool was_welcome = false;
     while (stream->Read(&event)) {
+      was_welcome = true;
       if (!end_->hear(proto::from_proto(std::move(event)))) context_.TryCancel();
       event.Clear();
     }
@@ -160,11 +186,12 @@ class GrpcConnection final : public Connection {
                        status.error_code() == grpc::StatusCode::FAILED_PRECONDITION ||
                        status.error_code() == grpc::StatusCode::UNIMPLEMENTED ||
                        (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED && is_first_);
-    end_->gone({reason_of(status), final});
+    end_->gone({reason_of(status, tls_, was_welcome), final});
     writer.join();
   }
 
   const bool is_first_;  // there is no session yet that waits for this client
+  const bool tls_;
   std::shared_ptr<ClientEnd> end_;
   std::shared_ptr<grpc::Channel> channel_;
   grpc::ClientContext context_;

@@ -53,6 +53,20 @@ Request to_proto(remote::Request request) {
                    for (std::string& question : x.questions) ask.add_questions(std::move(question));
                  },
                  [&](remote::Leave&) { to.mutable_leave(); },
+                 [&](remote::Describe& x) {
+                   to.mutable_describe()->set_checkpoint(std::move(x.checkpoint));
+                   to.mutable_describe()->set_digest(x.digest);
+                 },
+                 [&](remote::MakePrompt& x) {
+                   MakePrompt& make = *to.mutable_make_prompt();
+                   make.set_checkpoint(std::move(x.checkpoint));
+                   make.set_conversation(std::move(x.conversation));
+                   for (std::string& setting : x.settings) make.add_settings(std::move(setting));
+                   make.set_text(std::move(x.text));
+                   make.set_example(x.example);
+                   make.set_number(x.number);
+                 },
+                 [&](remote::Decode& x) { to.mutable_decode()->mutable_ids()->Add(x.ids.begin(), x.ids.end()); },
              },
              request.asked);
   return to;
@@ -112,6 +126,24 @@ remote::Request from_proto(Request&& from) {
     }
     case Request::kLeave:
       to.asked = remote::Leave{};
+      break;
+    case Request::kDescribe: {
+      Describe& x = *from.mutable_describe();
+      to.asked = remote::Describe{std::move(*x.mutable_checkpoint()), x.digest()};
+      break;
+    }
+    case Request::kMakePrompt: {
+      MakePrompt& x = *from.mutable_make_prompt();
+      to.asked = remote::MakePrompt{.checkpoint = std::move(*x.mutable_checkpoint()),
+                                    .conversation = std::move(*x.mutable_conversation()),
+                                    .settings = {x.settings().begin(), x.settings().end()},
+                                    .text = std::move(*x.mutable_text()),
+                                    .example = x.example(),
+                                    .number = x.number()};
+      break;
+    }
+    case Request::kDecode:
+      to.asked = remote::Decode{{from.decode().ids().begin(), from.decode().ids().end()}};
       break;
     case Request::ASKED_NOT_SET:
       break;
@@ -185,6 +217,17 @@ Event to_proto(remote::Event event) {
                    to.mutable_facts()->set_no_text(std::move(x.no_text));
                    to.mutable_facts()->set_vocab(x.vocab);
                  },
+                 [&](remote::Described& x) {
+                   Described& described = *to.mutable_described();
+                   described.set_device(std::move(x.device));
+                   described.set_config(std::move(x.config));
+                   described.set_digest(std::move(x.digest));
+                   described.set_prompt(std::move(x.prompt));
+                   described.set_why_no_prompt(std::move(x.why_no_prompt));
+                   described.set_weight(std::move(x.weight));
+                 },
+                 [&](remote::PromptMade& x) { to.mutable_prompt_made()->set_prompt(std::move(x.prompt)); },
+                 [&](remote::Decoded& x) { to.mutable_decoded()->set_text(std::move(x.text)); },
              },
              event.told);
   return to;
@@ -264,6 +307,22 @@ remote::Event from_proto(Event&& from) {
       to.told = remote::FactsTold{std::move(*x.mutable_no_text()), x.vocab()};
       break;
     }
+    case Event::kDescribed: {
+      Described& x = *from.mutable_described();
+      to.told = remote::Described{.device = std::move(*x.mutable_device()),
+                                  .config = std::move(*x.mutable_config()),
+                                  .digest = std::move(*x.mutable_digest()),
+                                  .prompt = std::move(*x.mutable_prompt()),
+                                  .why_no_prompt = std::move(*x.mutable_why_no_prompt()),
+                                  .weight = std::move(*x.mutable_weight())};
+      break;
+    }
+    case Event::kPromptMade:
+      to.told = remote::PromptMade{std::move(*from.mutable_prompt_made()->mutable_prompt())};
+      break;
+    case Event::kDecoded:
+      to.told = remote::Decoded{std::move(*from.mutable_decoded()->mutable_text())};
+      break;
     case Event::TOLD_NOT_SET:
       break;
   }

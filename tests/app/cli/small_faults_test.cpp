@@ -157,4 +157,26 @@ TEST_CASE("small faults: what messages quote gives a terminal no commands") {
   }
 }
 
+TEST_CASE("small faults: of several processes that are started together the first alone says what is wrong") {
+  const Place place;
+  for (const std::string& arguments : std::vector<std::string>{"eval --nonsense", "batch", "inspct"}) {
+    INFO(arguments);
+    const Outcome first = place.run(arguments, "/dev/null", "/dev/null", "env OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2");
+    const Outcome other = place.run(arguments, "/dev/null", "/dev/null", "env OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2");
+    CHECK(first.status == 2);
+    CHECK(first.errors.size() > 10);
+    CHECK(other.status == 2);
+    CHECK(other.errors.empty());
+  }
+}
+
+TEST_CASE("small faults: what stands before bench sse is not for it") {
+  const Place place;
+  for (const std::string& before : std::vector<std::string>{"--placement", "--device cuda", "--only x"}) {
+    const Outcome outcome = place.run("bench " + before + " sse", "printed");
+    CHECK(outcome.status == 2);
+    CHECK(outcome.errors.find("is not for bench sse, whose options stand behind it") != std::string::npos);
+  }
+}
+
 }  // namespace statescope::small_faults_test

@@ -72,7 +72,10 @@ def serve():
 threading.Thread(target=serve, daemon=True).start()
 if "-N" in words:
     threading.Event().wait()
-sys.exit(subprocess.run(words[words.index("--") + 2], shell=True).returncode)
+status = subprocess.run(words[words.index("--") + 2], shell=True).returncode
+with open(os.environ["SSH_LOG"], "a") as log:
+    print("ended", file=log)
+sys.exit(status)
 )";
 
 void write_program(const std::filesystem::path& path, const std::string& text) {
@@ -84,21 +87,28 @@ const PromptInput kPrompt{.text = "the glass was", .spans = {}, .ids = {}, .expe
 
 }  // namespace
 
-TEST_CASE("serve: wrong use is one line and status 2 or 1") {
+TEST_CASE("serve: wrong use is said, with status 2") {
   const Ended open = run({"serve", "--listen", "0.0.0.0:0"});
-  CHECK(open.status == 1);
+  CHECK(open.status == 2);
   CHECK(open.error == "statescope: --listen 0.0.0.0:0: other machines can hear that address; it needs --cert, --key and --token-file\n");
   CHECK(run({"serve", "--root", "/none"}).status == 2);
   CHECK(run({"serve", "--cert", "/etc/hostname"}).status == 2);
+  for (const char* wrong : {"", "there", "127.0.0.1:0", "127.0.0.1:x", "ssh://", "ssh://@", "ssh://me@", "ssh://@there"}) {
+    INFO(wrong);
+    const Ended place = run({"--engine", wrong, "niah-gla.h5", "--screenshot", "none.png"});
+    CHECK(place.status == 2);
+    CHECK_THAT(place.error, Contains("--engine: "));
+    CHECK(run({"serve", "--listen", wrong, "--root", "/none"}).status == 2);
+  }
+  const Ended nowhere = run({"--engine", "there.invalid:7453", "niah-gla.h5", "--screenshot", "none.png"});
+  CHECK(nowhere.status == 1);
+  CHECK(nowhere.error == "statescope: there.invalid:7453: there is no machine of that name, or its name cannot be looked up now\n");
   const Ended nobody = run({"--engine", "127.0.0.1:1", "niah-gla.h5", "--screenshot", "none.png"});
   CHECK(nobody.status == 1);
   CHECK(nobody.error == "statescope: 127.0.0.1:1: cannot connect: Connection refused\n");
-  const Ended example = run({"--engine", "127.0.0.1:1", "niah-gla.h5", "--example", "64"});
-  CHECK(example.status == 2);
-  CHECK_THAT(example.error, Contains("--example does not go with --engine 127.0.0.1:1"));
   const Ended command = run({"--engine", "127.0.0.1:1", "model", "niah-gla.h5"});
   CHECK(command.status == 2);
-  CHECK_THAT(command.error, Contains("--engine: is for the window; model runs on the machine where it is started"));
+  CHECK_THAT(command.error, Contains("--engine: model works with the model itself: start it on the engine's machine"));
 }
 
 TEST_CASE("serve: an engine with a certificate and a token is spoken to by who has both") {
@@ -132,7 +142,9 @@ TEST_CASE("serve: an engine with a certificate and a token is spoken to by who h
   };
   CHECK(why_not("token", "right.pem") == "");
   CHECK_THAT(why_not("other", "right.pem"), Contains("the token is not the engine's"));
-  CHECK_THAT(why_not("token", "wrong.pem"), Contains("cannot connect"));
+  CHECK_THAT(why_not("token", "wrong.pem"), Contains("its certificate is not one that this machine trusts: --engine-ca names"));
+  const Ended plain = run({"--engine", QString::fromStdString("127.0.0.1:" + port), "niah-gla.h5", "--screenshot", "none.png"});
+  CHECK_THAT(plain.error, Contains("it closes the connection: an engine with a certificate wants --engine-ca FILE"));
   Asked asked(make_remote_source(engine_place("127.0.0.1:" + port, (folder / "token").string(), (folder / "right.pem").string())));
   asked.source->open("niah-gla.h5", kPrompt, asked.callbacks());
   REQUIRE(asked.ends());
@@ -170,13 +182,39 @@ TEST_CASE("serve: through somebody's ssh, which may end and comes again") {
                         Contains("serve --threads 1 --listen 127.0.0.1:") && Contains("--token-file -"));
 }
 
+TEST_CASE("serve: what a window has started there ends with the window") {
+  test_application();
+  const test::TemporaryFolder folder;
+  write_program(folder / "ssh", kSsh);
+  const auto log = [&] {
+    std::ifstream file(folder / "log");
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+  environment.insert("PATH", QString::fromStdString(folder.path().string()) + ":" + environment.value("PATH"));
+  environment.insert("SSH_LOG", QString::fromStdString((folder / "log").string()));
+  environment.insert("STATESCOPE_NO_SETTINGS", "1");
+  environment.insert("QT_QPA_PLATFORM", "offscreen");
+  QProcess window;
+  window.setProcessEnvironment(environment);
+  window.start(statescope(), {"--engine", "ssh://there" + statescope(), "niah-gla.h5", "--no-opengl"});
+  REQUIRE(QTest::qWaitFor([&] { return log().find("serve") != std::string::npos; }, kLongMs));
+  SECTION("told to end while it opens") {}
+  SECTION("told to end when it stands") { QTest::qWait(3000); }
+  ::kill(static_cast<pid_t>(window.processId()), SIGTERM);
+  REQUIRE(window.waitForFinished(kLongMs));
+  CHECK(window.exitCode() == 128 + SIGTERM);
+  CHECK(QTest::qWaitFor([&] { return log().ends_with("ended\n"); }, kLongMs));
+}
+
 TEST_CASE("serve: places behind ssh") {
   CHECK(is_ssh("ssh://a"));
   CHECK_FALSE(is_ssh("a:1"));
   CHECK(ssh_place_of("ssh://me@there").host == "me@there");
   CHECK(ssh_place_of("ssh://there:22/opt/s/statescope").program == "/opt/s/statescope");
   CHECK(ssh_place_of("ssh://there:22/opt/s/statescope").port == 22);
-  for (const std::string wrong : {"ssh://", "ssh:///usr/bin", "ssh://-oProxyCommand=x", "ssh://a b", "ssh://a:0", "ssh://a:x"}) {
+  for (const std::string wrong : {"ssh://", "ssh:///usr/bin", "ssh://-oProxyCommand=x", "ssh://a b", "ssh://a:0", "ssh://a:x", "ssh://@",
+                                  "ssh://me@", "ssh://@there/usr/bin/statescope"}) {
     INFO(wrong);
     CHECK_THROWS_AS(ssh_place_of(wrong), Error);
   }

@@ -30,7 +30,7 @@ std::string why_not(ServeSetup setup) {
   try {
     const EngineServer server(std::move(setup));
     return "";
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     return error.what();
   }
 }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/answers/answers.h"
+#include "engine/run/not_finite.h"
 #include "tests/catch.h"
 #include "tests/engine/analysis/evidence_of.h"
 
@@ -177,6 +178,8 @@ TEST_CASE("wire: runs, branches, prompts, interventions, places and failures") {
   CHECK(unpack<std::vector<Intervention>>(pack(interventions)) == interventions);
 
   check_whole(RunPlace{1, 2, 3, "views"});
+  check_whole(std::optional(NotFiniteWeight{"model.norm.weight", {0, 3}, 1.5F}));
+  CHECK_FALSE(unpack<std::optional<NotFiniteWeight>>(pack(std::optional<NotFiniteWeight>())));
   for (const Failure& failure : {Failure(Error("it failed")), Failure(Cancelled()), Failure(UnknownWordError("no such word"))}) {
     check_whole(failure);
     CHECK(unpack<Failure>(pack(failure)).kind == failure.kind);

@@ -1,7 +1,7 @@
 // Options of the commands that read a run, ask about it or change it.
 #include <string>
 
-#include "app/cli/setup.h"
+#include "app/cli/setup/setup.h"
 #include "engine/run/intervention.h"
 
 namespace statescope {

@@ -2,7 +2,7 @@
 #include <initializer_list>
 #include <string>
 
-#include "app/cli/setup.h"
+#include "app/cli/setup/setup.h"
 
 namespace statescope {
 namespace {
@@ -18,6 +18,11 @@ void add_bench_sse(CLI::App& bench, BenchSseArguments& sse) {
   add_json(command, sse.json, "the times, which figures read,");
   command.add_flag("--force", sse.force, "overwrite the file");
   add_compute(command, sse.device);
+  command.callback([&bench] {
+    for (const CLI::Option* option : bench.get_options()) {
+      if (option->count() > 0) throw CLI::ValidationError(option->get_name(), "is not for bench sse, whose options stand behind it");
+    }
+  });
 }
 
 /// Which examples: lists make a grid; the options `files` bring theirs.

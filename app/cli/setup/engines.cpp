@@ -1,12 +1,33 @@
 // Options of an engine for other machines, and of who goes there.
-#include "app/cli/setup.h"
+#include "app/cli/setup/setup.h"
+#include "app/remote/engine_server.h"
+#include "app/remote/reached_engine.h"
 
 namespace statescope {
+namespace {
+
+/// What `check` throws (Error) is what is wrong with the option.
+template <class Check>
+CLI::Validator checked(const Check& check) {
+  const auto wrong = [check](const std::string& text) -> std::string {
+    try {
+      check(text);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  return {wrong, ""};
+}
+
+}  // namespace
 
 void add_serve(CLI::App& app, ServeArguments& serve) {
-  CLI::App& command = *app.add_subcommand("serve", "an engine for windows on other machines (statescope --engine)");
-  command.add_option("--listen", serve.listen,
-                     "HOST:PORT (default: 127.0.0.1:7453, this machine alone; others need --cert, --key and a token)");
+  CLI::App& command = *app.add_subcommand("serve", "an engine for windows and commands on other machines (statescope --engine)");
+  command
+      .add_option("--listen", serve.listen,
+                  "HOST:PORT (default: 127.0.0.1:7453, this machine alone; others need --cert, --key and a token)")
+      ->check(checked(address_of));
   command.add_option("--root", serve.root, "the folder whose checkpoints and sessions clients may open (default: the current one)")
       ->check(CLI::ExistingDirectory);
   command
@@ -31,7 +52,8 @@ void add_serve(CLI::App& app, ServeArguments& serve) {
 
 void add_engine(CLI::App& app, EngineArguments& engine) {
   auto* place =
-      app.add_option("--engine", engine.place, "an engine on another machine (statescope serve): HOST:PORT, ssh://USER@HOST[/PROGRAM]");
+      app.add_option("--engine", engine.place, "an engine on another machine (statescope serve): HOST:PORT, ssh://USER@HOST[/PROGRAM]")
+          ->check(checked(check_place));
   app.add_option("--engine-token-file", engine.token_file, "a file with the word that it asks for")->needs(place)->check(CLI::ExistingFile);
   app.add_option("--engine-ca", engine.authorities, "PEM file of the certificate, or its authority, that it may show")
       ->needs(place)

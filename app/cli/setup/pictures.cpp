@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "app/cli/setup.h"
+#include "app/cli/setup/setup.h"
 #include "app/panels/arrangement.h"
 #include "views/chosen.h"
 
@@ -238,7 +238,7 @@ void add_film(CLI::App& app, FilmArguments& film) {
   });
 }
 
-void add_page(CLI::App& app, PageArguments& page) {
+void add_page(CLI::App& app, PageArguments& page, const EngineArguments& engine) {
   CLI::App& command = *app.add_subcommand("page", "a lesson or a run as one HTML file, which a browser steps through without a network");
   FigureArguments& figure = page.figure;
   command
@@ -274,7 +274,8 @@ void add_page(CLI::App& app, PageArguments& page) {
   add_memory(command, figure.memory);
   command.add_flag("--force", figure.force, "replace an existing file");
   command.footer("For example: statescope page forgetting -o forgetting.html");
-  command.callback([&command, &page] {
+  command.callback([&command, &page, &engine] {
+    page.figure.engine = engine;  // which has its checkpoints
     try {
       refuse_options_of_runs(command, page);
     } catch (const Error& error) {

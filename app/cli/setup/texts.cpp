@@ -1,7 +1,7 @@
 // Options of the commands on files and texts: checkpoints, token ids, conversations, examples of a task.
 #include <string>
 
-#include "app/cli/setup.h"
+#include "app/cli/setup/setup.h"
 
 namespace statescope {
 namespace {

@@ -1,0 +1,51 @@
+#include "app/cli/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "engine/error.h"
+
+namespace statescope {
+
+std::string why_no_engine(const std::string& command) {
+  constexpr std::array<std::string_view, 7> asks{"run", "figure", "film", "page", "batch", "observe", "history"};
+  constexpr std::array<std::string_view, 7> reads{"intervene", "needle", "inspect", "eval", "check", "model", "bench"};
+  if (std::ranges::find(asks, command) != asks.end()) return "";
+  if (std::ranges::find(reads, command) != reads.end())
+    return fmt::format("{0} works with the model itself: start it on the engine's machine, as with ssh USER@HOST statescope {0} …",
+                       command);
+  return command + " asks no engine: leave it out";
+}
+
+void check_fits_engine(const EngineArguments& engine, const DeviceChoice& device, std::int64_t memory) {
+  const bool by_ssh = is_ssh(engine.place);
+  const auto refuse = [&](bool given, const char* option, const char* why) {
+    if (given) throw OptionsError(fmt::format("{} does not go with --engine {}: {}", option, engine.place, why));
+  };
+  refuse(!by_ssh && device.name != "cpu", "--device", "statescope serve has been told which");
+  refuse(!by_ssh && device.precision != Precision::float32, "--precision", "statescope serve has been told which");
+  refuse(!by_ssh && device.threads > 0, "--threads", "statescope serve has been told how many");
+  refuse(!by_ssh && memory > 0, "--memory", "statescope serve has been told how much");
+  refuse(by_ssh && !engine.token_file.empty(), "--engine-token-file", "the engine is started with a token of its own");
+  refuse(by_ssh && !engine.authorities.empty(), "--engine-ca", "ssh encrypts");
+}
+
+std::vector<std::string> engine_options(const DeviceChoice& device, std::int64_t memory) {
+  std::vector<std::string> options{"--device", device.name, "--precision",
+                                   device.precision == Precision::bfloat16 ? "bfloat16" : "float32"};
+  if (device.threads > 0) options.insert(options.end(), {"--threads", std::to_string(device.threads)});
+  if (memory > 0) options.insert(options.end(), {"--memory", std::to_string(memory)});
+  return options;
+}
+
+std::unique_ptr<EngineRuns> reach_engine(const EngineArguments& engine, const DeviceChoice& device, std::int64_t memory) {
+  if (engine.place.empty()) return nullptr;
+  check_fits_engine(engine, device, memory);
+  auto reached = std::make_unique<ReachedEngine>(engine.place, engine.token_file, engine.authorities, engine_options(device, memory));
+  EnginePlace place = reached->place();
+  return std::make_unique<EngineRuns>(std::move(place), std::move(reached));
+}
+
+}  // namespace statescope

@@ -1,0 +1,52 @@
+// Runs of an engine on another machine, for commands: what they ask waits for its answer.
+#pragma once
+
+#include <QElapsedTimer>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/common/read_run.h"
+#include "app/remote/reached_engine.h"
+
+namespace statescope {
+
+/// Each run has a session of its own. Only so many stand at a time: one that is asked again later is read again.
+class EngineRuns final : public RunReader {
+ public:
+  /// `kept`: what is needed to reach it as long as this lives.
+  explicit EngineRuns(EnginePlace place, std::unique_ptr<ReachedEngine> kept = nullptr)
+      : kept_(std::move(kept)), place_(std::move(place)) {}
+
+  const EnginePlace& place() const { return place_; }
+  CheckpointFacts facts(const std::string& checkpoint, bool digest) override;
+  PromptInput prompt(const PromptArguments& arguments, const std::string& checkpoint) override;
+  std::unique_ptr<ReadRun> read(const std::string& checkpoint, const PromptInput& prompt, const std::vector<std::string>& interventions,
+                                const Progress& progress) override;
+  std::string device() const override { return device_; }
+
+ private:
+  class RunThere;
+
+  std::unique_ptr<EngineSource> make_source();
+  /// `ask` asks a source, any of them, and hears the answer or why there is none.
+  template <class Answer>
+  Answer asked(const std::function<void(EngineSource&, std::function<void(Answer)> told, std::function<void(const Failure&)> failed)>& ask);
+  /// Until `is_done`. Throws Cancelled where `goes_on` returns false; Error where the engine does not come back.
+  void wait(const std::function<bool()>& is_done, const std::function<bool()>& goes_on);
+  void stand(RunThere& run);
+  void forget(const RunThere& run) { std::erase(standing_, &run); }
+
+  const std::unique_ptr<ReachedEngine> kept_;
+  const EnginePlace place_;
+  std::string device_ = "cpu";
+  std::map<std::string, CheckpointFacts> facts_;
+  std::vector<RunThere*> standing_;  // the one asked longest ago first
+  std::string away_;                 // why it does not answer; empty: it does
+  QElapsedTimer away_since_;
+  std::string gone_;  // why it never will
+};
+
+}  // namespace statescope
