@@ -3,10 +3,8 @@
 
 #include <condition_variable>
 #include <deque>
-#include <filesystem>
 #include <functional>
 #include <mutex>
-#include <string>
 #include <thread>
 
 #include "engine/remote/messages.h"
@@ -35,12 +33,5 @@ class Describing {
   std::deque<Job> jobs_;
   std::jthread thread_;  // last
 };
-
-/// What a checkpoint's files say; `device`: what the engine's runs are read on. `path`: what the message calls `checkpoint`. Throws Error;
-/// Cancelled where `goes_on` returns false.
-remote::Described described(const remote::Describe& asked, const std::filesystem::path& path, const std::string& device,
-                            const std::function<bool()>& goes_on);
-/// Likewise a prompt that they make.
-remote::PromptMade made(const remote::MakePrompt& asked, const std::filesystem::path& path);
 
 }  // namespace statescope

@@ -113,7 +113,7 @@ remote::Admission EngineServer::admit(const remote::Hello& hello) {
   const auto clients = std::ranges::count_if(sessions_, [](const auto& one) { return has_place(*one.second); });
   if (clients >= setup_.most_clients)
     return {nullptr, Refusal::full, fmt::format("the engine has {} client{} already, and takes no more", clients, clients == 1 ? "" : "s")};
-  auto session = std::make_shared<Served>(random_name(), root_, setup_.make_source, setup_.device);
+  auto session = std::make_shared<Served>(random_name(), root_, setup_.make_source, about_checkpoints(setup_.device));
   sessions_[session->id()] = session;
   return {session->attach(0, false)};
 }

@@ -59,12 +59,10 @@ class Served::Stream final : public remote::EngineEnd {
   std::optional<remote::Event> welcome_;
 };
 
-Served::Served(std::string id, const ServedRoot& root, MakeSource make_source, std::string device)
-    : id_(std::move(id)),
-      root_(root),
-      make_source_(std::move(make_source)),
-      device_(std::move(device)),
-      out_([this](std::size_t on_the_way) { send_snapshot(on_the_way); }) {}
+Served::Served(std::string id, const ServedRoot& root, MakeSource make_source, AboutCheckpoints about)
+    : id_(std::move(id)), root_(root), make_source_(std::move(make_source)), about_(std::move(about)), out_([this](std::size_t on_the_way) {
+        send_snapshot(on_the_way);
+      }) {}
 
 Served::~Served() = default;
 
@@ -245,13 +243,13 @@ void Served::perform(std::uint64_t id, remote::Open& open) {
 }
 
 void Served::perform(std::uint64_t id, const remote::Describe& describe) {
-  find_out(id, [describe, path = root_.existing(describe.checkpoint), device = device_](const auto& goes_on) {
-    return described(describe, path, device, goes_on);
+  find_out(id, [describe, path = root_.existing(describe.checkpoint), of = about_.describe](const auto& goes_on) {
+    return of(describe, path, goes_on);
   });
 }
 
 void Served::perform(std::uint64_t id, const remote::MakePrompt& make) {
-  find_out(id, [make, path = root_.existing(make.checkpoint)](const auto&) { return made(make, path); });
+  find_out(id, [make, path = root_.existing(make.checkpoint), of = about_.make_prompt](const auto&) { return of(make, path); });
 }
 
 void Served::find_out(std::uint64_t id, std::function<Describing::Told(const std::function<bool()>&)> work) {

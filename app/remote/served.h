@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "app/remote/about_checkpoints.h"
 #include "app/remote/describing.h"
 #include "app/remote/outgoing.h"
 #include "app/remote/root.h"
@@ -24,8 +25,8 @@ class Served : public std::enable_shared_from_this<Served> {
  public:
   using MakeSource = std::function<std::unique_ptr<RunSource>()>;
 
-  /// The source is made when the first thing is asked of it. `root` outlives this. `device`: what runs are read on, as --device says it.
-  Served(std::string id, const ServedRoot& root, MakeSource make_source, std::string device = "cpu");
+  /// The source is made when the first thing is asked of it. `root` outlives this.
+  Served(std::string id, const ServedRoot& root, MakeSource make_source, AboutCheckpoints about = {});
   ~Served();
 
   const std::string& id() const { return id_; }
@@ -73,7 +74,7 @@ class Served : public std::enable_shared_from_this<Served> {
   const std::string id_;
   const ServedRoot& root_;
   const MakeSource make_source_;
-  const std::string device_;
+  const AboutCheckpoints about_;
   std::unique_ptr<RunSource> source_;
   Beside beside_;
   std::shared_ptr<const RunInfo> shown_;  // that facts were told of

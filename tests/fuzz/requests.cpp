@@ -1,5 +1,6 @@
 // What a client sends, as gRPC hands it over: messages, each behind two bytes of its length. A session on an engine takes all of them, told
 // of a run that is not there.
+#include <QCoreApplication>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
@@ -38,6 +39,8 @@ class Nobody final : public RunSource {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static int argc = 0;
+  static const QCoreApplication application(argc, nullptr);  // what is found out beside is told on its thread
   static const ServedRoot root("/usr/share/doc");
   const auto served = std::make_shared<Served>("id", root, [] { return std::make_unique<Nobody>(); });
   std::string_view bytes(reinterpret_cast<const char*>(data), size);
@@ -48,5 +51,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (remote::proto::read(bytes.substr(0, length), request)) served->perform(std::move(request));
     bytes.remove_prefix(std::min(length, bytes.size()));
   }
+  QCoreApplication::processEvents();
   return 0;
 }
