@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QDir>
+#include <QFileInfo>
 #include <QImage>
 #include <cstdlib>
 #include <string>
@@ -28,7 +29,10 @@ inline double difference(const QImage& a, const QImage& b) {
 /// STATESCOPE_BLESS=1 stores it anew.
 inline void check_golden_picture(const std::string& folder, const std::string& name, const QImage& image, double most) {
   const QString stored = QString::fromStdString(from_source("tests/golden/") + folder + "/" + name + ".png");
-  if (qEnvironmentVariableIsSet("STATESCOPE_BLESS")) REQUIRE(image.save(stored));
+  if (qEnvironmentVariableIsSet("STATESCOPE_BLESS")) {
+    QDir().mkpath(QFileInfo(stored).path());
+    REQUIRE(image.save(stored));
+  }
   const QString actual = QDir::temp().filePath(QString::fromStdString("statescope-" + name + ".png"));
   const double share = difference(image, QImage(stored).convertToFormat(QImage::Format_RGB32));
   INFO(name << ": " << 100 * share << " % of the pixels differ from " << stored.toStdString() << "; see " << actual.toStdString());

@@ -43,7 +43,10 @@ QRect inked(const QImage& image) {
   return box;
 }
 
-void check_golden(const std::string& name, const QImage& image) { check_golden_picture("views", name, image, 0.001); }
+/// In the folder of the first word of its name.
+void check_golden(const std::string& name, const QImage& image) {
+  check_golden_picture("views/" + name.substr(0, name.find('_')), name, image, 0.001);
+}
 
 /// In one of its modes with all that it asks for answered by the samples, or without answers.
 QImage view_picture(std::string_view id, const Snapshot& snapshot, const Cursor& cursor, Size size, const Frame& frame,
