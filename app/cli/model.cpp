@@ -32,11 +32,10 @@ void print_layers(const ModelInfo& info) {
 /// The program of a layer, as text.
 std::string program_of(const Model& model, std::int64_t layer, const ModelArguments& arguments) {
   if (model.mixer(layer) == nullptr) return "this layer has no mixer\n";
-  std::optional<program::Program> program = model.mixer(layer)->program();
-  if (!program) return "this mixer is not written as a program\n";
-  if (!arguments.after_passes) return program::to_string(*program);
-  const program::Purpose purpose{.wanted = std::vector<bool>(program->channels.size(), false), .one_token = arguments.one_token};
-  return program::to_string(program::compiled(std::move(*program), purpose));
+  const program::Program& program = model.mixer(layer)->program();
+  if (!arguments.after_passes) return program::to_string(program);
+  const program::Purpose purpose{.wanted = std::vector<bool>(program.channels.size(), false), .one_token = arguments.one_token};
+  return program::to_string(program::compiled(program, purpose));
 }
 
 /// Each program once, under the layers that have it.

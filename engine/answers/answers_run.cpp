@@ -32,9 +32,9 @@ void add(ModelMap::LayerRow& row, const StoredTensor& tensor) {
   row.weight_bytes += tensor.bytes();
 }
 
-std::vector<std::string> lines_of(const std::optional<program::Program>& program) {
+std::vector<std::string> lines_of(const program::Program& program) {
   std::vector<std::string> lines;
-  std::istringstream text(program ? program::to_string(*program) : "");
+  std::istringstream text(program::to_string(program));
   for (std::string line; std::getline(text, line);) lines.push_back(line);
   return lines;
 }

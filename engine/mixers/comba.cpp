@@ -1,13 +1,13 @@
 // Comba: a gated delta rule that erases with the state before its decay, and corrects its queries (spec §17.13).
 #include <cmath>
 
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class Comba final : public DescribedMixer {
+class Comba final : public Mixer {
  public:
   explicit Comba(const MixerBuild& build) {
     const Config& config = build.config;

@@ -1,11 +1,11 @@
 // DeltaNet: linear attention that erases what it overwrites (spec §3.5).
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class DeltaNet final : public DescribedMixer {
+class DeltaNet final : public Mixer {
  public:
   explicit DeltaNet(const MixerBuild& build) {
     const Config& config = build.config;

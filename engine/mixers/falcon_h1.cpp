@@ -6,7 +6,7 @@
 namespace statescope {
 namespace {
 
-class FalconH1 final : public DescribedMixer {
+class FalconH1 final : public Mixer {
  public:
   explicit FalconH1(const MixerBuild& build) : FalconH1(build, build.config.object("mamba"), build.config.object("attention")) {}
   FalconH1(const MixerBuild& build, const Config& mamba, const Config& attention)
@@ -15,24 +15,14 @@ class FalconH1 final : public DescribedMixer {
         mamba_factor_(static_cast<float>(build.config.number("mamba_factor", 1))),
         attention_factor_(static_cast<float>(build.config.number("attention_factor", 1))) {}
 
-  MixerLayout layout() const override {
-    MixerLayout layout = mamba_.layout();
-    const MixerLayout attention = attention_.layout();
-    layout.kv_heads = attention.kv_heads;
-    layout.key_dim = attention.key_dim;
-    layout.value_dim = attention.value_dim;
-    return layout;
-  }
+  MixerLayout layout() const override { return with_attention(mamba_.layout(), attention_.layout()); }
 
   void describe(Program& p) const override {
     // y = ssm_out_multiplier · mamba(u) + attention_out_multiplier · attention(u)
     mamba_.describe(p);
     Value y = p.result;
     if (mamba_factor_ != 1) y = p.apply(program::Times{mamba_factor_}, y);
-    std::vector<program::Channel> channels = std::exchange(p.channels, {});
-    attention_.describe(p);
-    name_attention_channels(p, std::move(channels));
-    p.result = p.combine(program::Add{attention_factor_}, y, p.result);
+    p.result = p.combine(program::Add{attention_factor_}, y, attention_beside(p, attention_));
   }
 
  private:

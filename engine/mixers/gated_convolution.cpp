@@ -1,11 +1,11 @@
 // LFM2's gated short convolution, whose memory is a window of the last gated inputs (spec §19.10).
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class GatedConvolution final : public DescribedMixer {
+class GatedConvolution final : public Mixer {
  public:
   explicit GatedConvolution(const MixerBuild& build) : hidden_(build.config.integer("hidden_size")) {
     const bool bias = build.config.boolean("conv_bias", false);

@@ -1,11 +1,11 @@
 // Gated DeltaNet: decay, erase, write; and softmax linear attention (SLA) on it (spec §3.6, §6).
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class GatedDeltaNet final : public DescribedMixer {
+class GatedDeltaNet final : public Mixer {
  public:
   explicit GatedDeltaNet(const MixerBuild& build) {
     const Config& config = build.config;

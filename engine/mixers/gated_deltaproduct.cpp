@@ -1,11 +1,11 @@
 // Gated DeltaProduct: several steps of the delta rule for each token (spec §17.12).
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class GatedDeltaProduct final : public DescribedMixer {
+class GatedDeltaProduct final : public Mixer {
  public:
   explicit GatedDeltaProduct(const MixerBuild& build) {
     const Config& config = build.config;

@@ -4,13 +4,13 @@
 #include <limits>
 
 #include "engine/error.h"
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class Gla final : public DescribedMixer {
+class Gla final : public Mixer {
  public:
   explicit Gla(const MixerBuild& build) {
     const Config& config = build.config;

@@ -4,13 +4,13 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/error.h"
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class Gsa final : public DescribedMixer {
+class Gsa final : public Mixer {
  public:
   explicit Gsa(const MixerBuild& build) {
     const Config& config = build.config;

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/error.h"
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
@@ -31,7 +31,7 @@ std::vector<float> free_part(const std::vector<float>& lower_bounds, std::int64_
   return result;
 }
 
-class Hgrn2 final : public DescribedMixer {
+class Hgrn2 final : public Mixer {
  public:
   explicit Hgrn2(const MixerBuild& build) {
     const Config& config = build.config;

@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 
 #include "engine/error.h"
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class Kda final : public DescribedMixer {
+class Kda final : public Mixer {
  public:
   explicit Kda(const MixerBuild& build) {
     const Config& config = build.config;

@@ -1,12 +1,12 @@
 // Vanilla linear attention with its feature maps (spec §3.2), Performer's among them (spec §17.16).
-#include "engine/mixers/described.h"
 #include "engine/mixers/feature_map.h"
+#include "engine/mixers/parts.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class LinearAttention final : public DescribedMixer {
+class LinearAttention final : public Mixer {
  public:
   explicit LinearAttention(const MixerBuild& build) {
     const Config& config = build.config;

@@ -71,7 +71,7 @@ Value MambaScan::operator()(Program& p, Value before) const {
 
 namespace {
 
-class Mamba final : public DescribedMixer {
+class Mamba final : public Mixer {
  public:
   explicit Mamba(const MixerBuild& build) : scan_(build) {
     const std::int64_t hidden = build.config.integer("hidden_size"), d_in = scan_.channels();

@@ -1,7 +1,7 @@
 // Mamba-1's scan as a part: by itself (mamba.cpp's row of the table), and beside attention in Hymba.
 #pragma once
 
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 
 namespace statescope {
 

@@ -4,11 +4,11 @@
 
 #include <limits>
 
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 
 namespace statescope {
 
-class Mamba2Mixer final : public DescribedMixer {
+class Mamba2Mixer final : public Mixer {
  public:
   explicit Mamba2Mixer(const MixerBuild& build);
   MixerLayout layout() const override;

@@ -1,13 +1,13 @@
 // MetaLA: no keys, what decay leaves free is written; row-sparse writes as an option (spec §17.15).
 #include <limits>
 
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class MetaLa final : public DescribedMixer {
+class MetaLa final : public Mixer {
  public:
   explicit MetaLa(const MixerBuild& build) {
     const Config& config = build.config;

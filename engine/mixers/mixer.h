@@ -3,7 +3,6 @@
 
 #include <array>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,9 +10,9 @@
 
 #include "engine/config/config.h"
 #include "engine/config/weights.h"
+#include "engine/mixers/rules.h"
 #include "kernels/backend.h"
 #include "kernels/program/kv_cache.h"
-#include "kernels/program/program.h"
 
 namespace statescope {
 
@@ -50,23 +49,6 @@ struct MixerState {
 
 /// All zeros: the start of a sequence.
 MixerState make_state(const MixerLayout& layout, Backend& backend);
-
-/// One of so many heads; of none: no head.
-struct HeadOf {
-  std::int64_t head = 0, heads = 0;
-  bool operator==(const HeadOf&) const = default;
-};
-
-/// What an intervention changes of one layer's rules (engine/run/intervention.h). By default nothing.
-struct Rules {
-  float decay = 1;                        // log α ← decay · log α
-  std::int64_t writers = 0, readers = 0;  // partitions of a token; 0: as many as the model has
-  std::vector<std::int32_t> route;        // the partitions that every token is written to and read from; empty: as the model routes
-  float sharpness = 1;                    // λ of SLA theorem 4.2: G = softmax_h(λ · logits)
-  bool unread = false;                    // the memory goes on, but nothing is read from it: its part of the output is 0
-  HeadOf unread_head;                     // nor from this one head
-  bool operator==(const Rules&) const = default;
-};
 
 /// Receives what a mixer computes on the way. Tensors live on the device and only during the call.
 class ChannelSink {
@@ -127,16 +109,25 @@ struct Context {
   std::array<std::int32_t, 2> cu_seqlens_;
 };
 
+/// Says what a layer computes as a program, and nothing of how: passes and the device see to that.
 class Mixer {
  public:
-  virtual ~Mixer() = default;
+  Mixer();
+  virtual ~Mixer();
   virtual MixerLayout layout() const = 0;
+  /// The layer's program from x, the normalised input, to p.result; channels are shown by name, `p.reads` and `p.readouts` are said.
+  virtual void describe(program::Program& p) const = 0;
+
+  /// What it describes.
+  const program::Program& program() const;
   /// Whether x may come before its norm, with Context::norm, and y be added to Context::residual.
-  virtual bool folds_norm() const { return false; }
+  bool folds_norm() const;
   /// y [T, D] = mixer(x [T, D], already normalised); `state` is brought from before the first token to after the last.
-  virtual void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const = 0;
-  /// What it computes, as it describes it (described.h); none: it is not written as a program.
-  virtual std::optional<program::Program> program() const { return std::nullopt; }
+  void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const;
+
+ private:
+  struct Programs;
+  std::unique_ptr<Programs> programs_;
 };
 
 /// What a layer's mixer is built from.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "engine/error.h"
 
@@ -240,12 +241,22 @@ Value shown_and_remembered(Program& p, const Memory& memory, std::int64_t heads,
 
 }  // namespace
 
-void name_attention_channels(Program& p, std::vector<program::Channel> memory) {
+MixerLayout with_attention(MixerLayout memory, const MixerLayout& attention) {
+  memory.kv_heads = attention.kv_heads;
+  memory.key_dim = attention.key_dim;
+  memory.value_dim = attention.value_dim;
+  return memory;
+}
+
+Value attention_beside(Program& p, const Mixer& attention) {
   constexpr std::array<std::string_view, 4> named = {"q", "k", "v", "readout"};
-  for (program::Channel& channel : p.channels) {
-    if (std::ranges::count(named, channel.name) > 0) memory.push_back({"attention_" + channel.name, channel.value});
+  std::vector<program::Channel> all = std::exchange(p.channels, {});
+  attention.describe(p);
+  for (const program::Channel& channel : p.channels) {
+    if (std::ranges::count(named, channel.name) > 0) all.push_back({"attention_" + channel.name, channel.value});
   }
-  p.channels = std::move(memory);
+  p.channels = std::move(all);
+  return p.result;
 }
 
 Value remember(Program& p, const program::OuterProduct& memory, std::int64_t heads, std::int64_t V) {

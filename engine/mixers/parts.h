@@ -159,9 +159,10 @@ MixerLayout decaying_state(std::int64_t heads, std::int64_t K, std::int64_t V, s
 /// K^{-1/2}
 float inverse_sqrt(std::int64_t K);
 
-/// Of a layer with attention beside its memory: the channels of the attention, which is described last, get names of their own behind
-/// `memory`, those of the memory.
-void name_attention_channels(Program& p, std::vector<program::Channel> memory);
+/// The layout of a layer with attention beside its memory.
+MixerLayout with_attention(MixerLayout memory, const MixerLayout& attention);
+/// What attention puts out beside the memory, which is described already; its channels get names of their own behind those.
+Value attention_beside(Program& p, const Mixer& attention);
 
 /// One memory: shows its operands and returns o [T, heads, V].
 Value remember(Program& p, const program::OuterProduct& memory, std::int64_t heads, std::int64_t V);

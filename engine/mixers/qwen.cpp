@@ -1,12 +1,12 @@
 // The released GDN hybrids, Qwen3-Next and Qwen3.5: a gated delta rule behind fused projections, and gated softmax attention (spec §8).
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 #include "engine/mixers/rope.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class QwenGatedDeltaNet final : public DescribedMixer {
+class QwenGatedDeltaNet final : public Mixer {
  public:
   explicit QwenGatedDeltaNet(const MixerBuild& build) {
     const Config& config = build.config;
@@ -87,7 +87,7 @@ class QwenGatedDeltaNet final : public DescribedMixer {
   Readout readout_;
 };
 
-class QwenAttention final : public DescribedMixer {
+class QwenAttention final : public Mixer {
  public:
   explicit QwenAttention(const MixerBuild& build) {
     const Config& config = build.config;

@@ -1,13 +1,13 @@
 // RetNet: multi-scale retention, and softmax linear attention (SLA) on it (spec §3.3, §6).
 #include <cmath>
 
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class RetNet final : public DescribedMixer {
+class RetNet final : public Mixer {
  public:
   explicit RetNet(const MixerBuild& build) {
     const Config& config = build.config;

@@ -1,7 +1,6 @@
-// What interventions change of a layer's program (engine/run/intervention.h).
-#include <algorithm>
+#include "engine/mixers/rules.h"
 
-#include "engine/mixers/described.h"
+#include <algorithm>
 
 namespace statescope::program {
 namespace {

@@ -1,11 +1,11 @@
 // Sparse state expansion as a part: by itself (sse.cpp's row of the table) and as one branch of SSE + SWA.
 #pragma once
 
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 
 namespace statescope {
 
-class Sse final : public DescribedMixer {
+class Sse final : public Mixer {
  public:
   /// `prefix` stands before the names of the projections ("sse_" in SSE + SWA), never before lora, A_log, dt_bias and the convolutions.
   explicit Sse(const MixerBuild& build, const std::string& prefix = "");

@@ -20,7 +20,7 @@ Config window_attention(const Config& config) {
       .with("moba_topk", nullptr);
 }
 
-class SseSwa final : public DescribedMixer {
+class SseSwa final : public Mixer {
  public:
   explicit SseSwa(const MixerBuild& build) : SseSwa(build, window_attention(build.config)) {}
   SseSwa(const MixerBuild& build, const Config& swa_config)
@@ -37,26 +37,16 @@ class SseSwa final : public DescribedMixer {
     eps_ = static_cast<float>(build.config.not_negative("norm_eps", 1e-6));
   }
 
-  MixerLayout layout() const override {
-    MixerLayout layout = sse_.layout();
-    const MixerLayout window = swa_.layout();
-    layout.kv_heads = window.kv_heads;
-    layout.key_dim = window.key_dim;
-    layout.value_dim = window.value_dim;
-    return layout;
-  }
+  MixerLayout layout() const override { return with_attention(sse_.layout(), swa_.layout()); }
 
   void describe(Program& p) const override {
     sse_.describe(p);
-    const Value sse = p.result;
-    std::vector<program::Channel> channels = std::exchange(p.channels, {});
-    swa_.describe(p);
-    name_attention_channels(p, std::move(channels));
+    const Value sse = p.result, swa = attention_beside(p, swa_);
     // y = ( RMSNorm(sse; sse_merge_norm) + RMSNorm(swa; swa_merge_norm) ) / 2
     const auto norm = [&](ConstTensor weight, Value branch) {
       return p.apply(program::RmsNorm{.weight = weight, .group = p.width(branch), .eps = eps_}, branch);
     };
-    p.result = p.combine(program::Add{}, norm(half_sse_norm_, sse), norm(half_swa_norm_, p.result));
+    p.result = p.combine(program::Add{}, norm(half_sse_norm_, sse), norm(half_swa_norm_, swa));
   }
 
  private:

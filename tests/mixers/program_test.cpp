@@ -39,7 +39,7 @@ Pass read_as_described(MixerRig& rig, const program::Program& program, std::span
   return pass;
 }
 
-/// Calls `work` for every described mixer of every small model.
+/// Calls `work` for every mixer of every small model.
 template <class Work>
 void for_each_program(Work work) {
   for (const SmallModel& model : small_models()) {
@@ -49,7 +49,7 @@ void for_each_program(Work work) {
       if (plan.layers[layer].mixer.empty()) continue;
       INFO(model.name << ", layer " << layer);
       MixerRig rig(checkpoint, static_cast<std::int64_t>(layer));
-      if (const auto program = rig.mixer->program()) work(rig, *program);
+      work(rig, rig.mixer->program());
     }
   }
 }

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "engine/mixers/attention/token_indexer.h"
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 #include "engine/mixers/rope.h"
 #include "engine/mixers/table.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kLatentEps = 1e-6F;  // whatever the config says of its other norms
 
-class LatentAttention final : public DescribedMixer {
+class LatentAttention final : public Mixer {
  public:
   LatentAttention(const MixerBuild& build, bool chooses) {
     const Config& config = build.config;

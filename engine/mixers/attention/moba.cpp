@@ -8,7 +8,7 @@ namespace {
 
 constexpr float kNormEps = 1e-6F;  // whatever the config says of its other norms
 
-class Moba final : public DescribedMixer {
+class Moba final : public Mixer {
  public:
   explicit Moba(const MixerBuild& build) : heads_(build) {
     const std::int64_t hidden = build.config.integer("hidden_size"), d = heads_.head_dim();

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::int64_t kAlwaysChosen = 3;  // the first block, a token's own and the one before it
 
-class NativeSparseAttention final : public DescribedMixer {
+class NativeSparseAttention final : public Mixer {
  public:
   explicit NativeSparseAttention(const MixerBuild& build) : heads_(build) {
     const Config& config = build.config;

@@ -2,7 +2,7 @@
 // without its output product, where a norm comes before that.
 #pragma once
 
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 #include "engine/mixers/rope.h"
 
 namespace statescope {
@@ -35,7 +35,7 @@ class AttentionHeads {
   float in_factor_ = 1, query_factor_ = 1, key_factor_ = 1;  // of x, q and k
 };
 
-class SoftmaxAttentionMixer final : public DescribedMixer {
+class SoftmaxAttentionMixer final : public Mixer {
  public:
   explicit SoftmaxAttentionMixer(const MixerBuild& build);
   MixerLayout layout() const override { return heads_.layout(); }

@@ -1,7 +1,7 @@
 // The lightning indexer: which tokens a latent attention looks at (spec §18.2).
 #pragma once
 
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 #include "engine/mixers/rope.h"
 
 namespace statescope {

@@ -10,7 +10,7 @@
 namespace statescope {
 namespace {
 
-class Hymba final : public DescribedMixer {
+class Hymba final : public Mixer {
  public:
   explicit Hymba(const MixerBuild& build) : scan_(build), d_in_(scan_.channels()) {
     const Config& config = build.config;

@@ -1,7 +1,7 @@
 // Lightning attention, MiniMax's: a linear memory whose heads forget at a rate of their own that falls with depth (spec §17.5).
 #include <cmath>
 
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
@@ -16,7 +16,7 @@ std::vector<float> log_decays(std::int64_t heads, std::int64_t layer, std::int64
   return result;
 }
 
-class LightningAttention final : public DescribedMixer {
+class LightningAttention final : public Mixer {
  public:
   explicit LightningAttention(const MixerBuild& build)
       : heads_(build.config.integer("num_heads")), head_dim_(build.config.integer("head_dim")) {

@@ -1,14 +1,14 @@
 // RWKV-6: a decayed memory that is read before it is written; how far a token looks back follows from itself (spec §17.10).
 #include <array>
 
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 #include "engine/mixers/recurrent/rwkv_parts.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class Rwkv6 final : public DescribedMixer {
+class Rwkv6 final : public Mixer {
  public:
   explicit Rwkv6(const MixerBuild& build) : hidden_(build.config.integer("hidden_size")), heads_(build.config.integer("num_heads", 4)) {
     const Config& config = build.config;

@@ -5,14 +5,14 @@
 #include <cmath>
 
 #include "engine/error.h"
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 #include "engine/mixers/recurrent/rwkv_parts.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class Rwkv7 final : public DescribedMixer {
+class Rwkv7 final : public Mixer {
  public:
   explicit Rwkv7(const MixerBuild& build) : hidden_(build.config.integer("hidden_size")) {
     const Config& config = build.config;

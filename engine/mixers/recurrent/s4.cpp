@@ -5,14 +5,14 @@
 #include <complex>
 
 #include "engine/error.h"
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 #include "engine/mixers/recurrent/hold.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class S4 final : public DescribedMixer {
+class S4 final : public Mixer {
  public:
   explicit S4(const MixerBuild& build) : hidden_(build.config.integer("hidden_size")) {
     const WeightScope& weights = build.weights;

@@ -23,7 +23,7 @@ struct Adapted {
 };
 
 template <class Mamba>
-class ZambaHybrid final : public DescribedMixer {
+class ZambaHybrid final : public Mixer {
  public:
   explicit ZambaHybrid(const MixerBuild& build)
       : hidden_(build.config.integer("hidden_size")),

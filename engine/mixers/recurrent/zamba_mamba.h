@@ -1,11 +1,11 @@
 // Zamba's Mamba-1, whose channels are dealt out to heads: a part of its layers with and without the shared block (spec §17.7).
 #pragma once
 
-#include "engine/mixers/described.h"
+#include "engine/mixers/parts.h"
 
 namespace statescope {
 
-class ZambaMambaMixer final : public DescribedMixer {
+class ZambaMambaMixer final : public Mixer {
  public:
   explicit ZambaMambaMixer(const MixerBuild& build);
   MixerLayout layout() const override;

@@ -7,6 +7,7 @@
 #include "tests/engine/model/golden.h"
 #include "tests/engine/model/locked_device.h"
 #include "tests/engine/model/small_models.h"
+#include "tests/kernels/device_cases.h"
 #include "tests/kernels/meddling_device.h"
 
 namespace statescope::test::checked_models_test {
@@ -41,8 +42,8 @@ std::vector<float> read_by(const std::shared_ptr<Backend>& device, const json& c
   return all;
 }
 
-std::shared_ptr<Backend> checked(std::shared_ptr<Backend> one, std::shared_ptr<Backend> other) {
-  return std::make_shared<CheckedDevice>(Devices::Device{"one", std::move(one)}, Devices::Device{"other", std::move(other)}, 0);
+std::shared_ptr<Backend> checked(std::shared_ptr<Backend> one, std::shared_ptr<Backend> other, double tolerance = 0) {
+  return std::make_shared<CheckedDevice>(Devices::Device{"one", std::move(one)}, Devices::Device{"other", std::move(other)}, tolerance);
 }
 
 /// The CPU, checked by one that gets the last row of result `which` of an operation wrong, the n-th time that it computes such a one.
@@ -144,6 +145,16 @@ TEST_CASE("checked device: a wrong number is named by layer, operation and the v
   std::string all;
   for (std::size_t which = 0; which < 6; ++which) all += said_of({"gated_deltanet", "project", 0, which, ""}) + "\n";
   CHECK_THAT(all, Catch::Matchers::Contains("layer 0, project, convolution cache 0 [0, 0, 0]: "));
+}
+
+TEST_CASE("device: what the CPU and CUDA make of each operation of every family is the same", "[device]") {
+  const std::shared_ptr<Backend> cuda = testing::cuda_backend();
+  if (!cuda) return;
+  for (const SmallModel& small : small_models()) {
+    INFO(small.name);
+    CHECK_NOTHROW(read_by(checked(make_cpu_backend(), cuda, 1e-4), small.config));
+    CHECK_NOTHROW(read_by(checked(cuda, make_cpu_backend(), 1e-4), small.config, true));
+  }
 }
 
 }  // namespace statescope::test::checked_models_test
