@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "kernels/checked_device.h"
+#include "kernels/checked/checked_device.h"
 #include "kernels/devices.h"
 
 namespace statescope {

@@ -8,10 +8,10 @@
 #include <numeric>
 #include <system_error>
 
-#include "kernels/checked_device.h"
+#include "kernels/checked/checked_device.h"
+#include "kernels/checked/operands.h"
 #include "kernels/cpu/beside.h"
 #include "kernels/devices.h"
-#include "kernels/operands.h"
 
 namespace statescope {
 namespace {

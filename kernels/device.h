@@ -21,7 +21,7 @@ class DeviceError : public std::runtime_error {
 enum class Precision : std::uint8_t { float32, bfloat16 };
 
 /// "cpu"; "cuda" or "cuda:1", of the CUDA module, loaded from beside the program, so that the program itself starts on every machine;
-/// "check:cpu,cuda" (checked_device.h). `threads` as for make_cpu_backend. Throws DeviceError, std::invalid_argument for any other name.
+/// "check:cpu,cuda" (checked/). `threads` as for make_cpu_backend. Throws DeviceError, std::invalid_argument for any other name.
 std::unique_ptr<Backend> make_backend(const std::string& device, int threads = 0, Precision precision = Precision::float32);
 
 /// The CPU of backend.h; with bfloat16 its products are rounded.

@@ -10,7 +10,7 @@
 
 #include "engine/error.h"
 #include "engine/model/channel_mix.h"
-#include "kernels/checked_device.h"
+#include "kernels/checked/checked_device.h"
 
 namespace statescope {
 namespace {

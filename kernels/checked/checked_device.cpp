@@ -1,4 +1,4 @@
-#include "kernels/checked_device.h"
+#include "kernels/checked/checked_device.h"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 #include <mutex>
 #include <tuple>
 
-#include "kernels/operands.h"
+#include "kernels/checked/operands.h"
 
 namespace statescope {
 namespace {

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <vector>
 
-#include "kernels/checked_device.h"
+#include "kernels/checked/checked_device.h"
 #include "kernels/fused/by_parts.h"
 #include "kernels/fused/delta_rules.h"
 #include "kernels/fused/latent_attention.h"

@@ -1,5 +1,5 @@
 // Models on a device that checks itself: two that agree say what one says, and one wrong number is found where it is made.
-#include "kernels/checked_device.h"
+#include "kernels/checked/checked_device.h"
 
 #include <array>
 
@@ -7,8 +7,8 @@
 #include "tests/engine/model/golden.h"
 #include "tests/engine/model/locked_device.h"
 #include "tests/engine/model/small_models.h"
+#include "tests/kernels/checked/meddling_device.h"
 #include "tests/kernels/device_cases.h"
-#include "tests/kernels/meddling_device.h"
 
 namespace statescope::test::checked_models_test {
 namespace {

@@ -1,5 +1,5 @@
 // Two devices that compute every operation: what differs is named, whatever the operation writes, and wherever.
-#include "kernels/checked_device.h"
+#include "kernels/checked/checked_device.h"
 
 #include <cmath>
 #include <limits>
@@ -7,7 +7,7 @@
 
 #include "kernels/device.h"
 #include "tests/catch.h"
-#include "tests/kernels/meddling_device.h"
+#include "tests/kernels/checked/meddling_device.h"
 #include "tests/kernels/random_tensors.h"
 
 namespace statescope::checked_device_test {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/checked/operands.h"
 #include "kernels/device.h"
-#include "kernels/operands.h"
 
 namespace statescope::testing {
 
