@@ -29,8 +29,8 @@ __global__ void convert_rows_kernel(Numbers<void> dst, Numbers<const void> src, 
   for (unsigned i = own_column(); i < n; i += all_columns()) dst.store(t, i, src.load<1>(from, i));
 }
 
-/// dst[rows[t]] += weight[t] · src[t]. The block of the first t that names a row of dst owns this row and adds all that belongs there, in
-/// the order of t: the same numbers every time. Blocks of later t that name it have nothing to do.
+/// dst[rows[t]] += weight[t] · src[t]. The blocks of the first t that names a row of dst own this row, each some of its columns, and add
+/// all that belongs there, in the order of t: the same numbers every time. Blocks of later t that name it have nothing to do.
 __global__ void scatter_add_rows_kernel(Numbers<void> dst, Numbers<const void> src, const std::int32_t* rows, Rows<const float> weight,
                                         std::int64_t count, std::int64_t n) {
   __shared__ unsigned mine[most_threads / warp_size];  // bit s of mine[w]: rows[begin + 32 w + s] is the block's row
@@ -49,7 +49,7 @@ __global__ void scatter_add_rows_kernel(Numbers<void> dst, Numbers<const void> s
         for (unsigned left = mine[w]; left != 0; left &= left - 1) {
           const std::int64_t t = begin + w * warp_size + __ffs(static_cast<int>(left)) - 1;
           const float factor = weight ? *weight.row(t) : 1;
-          for (std::int64_t i = threadIdx.x; i < n; i += most_threads)
+          for (std::int64_t i = blockIdx.y * most_threads + threadIdx.x; i < n; i += gridDim.y * most_threads)
             dst.store<1>(row, i, {dst.number(row, i) + factor * src.number(t, i)});
         }
       }
@@ -110,8 +110,10 @@ void gather_rows(Tensor dst, ConstTensor src, const std::int32_t* device_rows, c
 
 void scatter_add_rows(Tensor dst, ConstTensor src, const std::int32_t* device_rows, ConstTensor weight, cudaStream_t stream) {
   if (dst.row_size() != src.row_size()) fail("scatter_add_rows", dst, src);
-  launch("scatter_add_rows", scatter_add_rows_kernel, static_cast<unsigned>(src.rows()), most_threads, 0, stream, numbers(dst),
-         numbers(src), device_rows, f32(weight), src.rows(), src.row_size());
+  constexpr std::int64_t few = 32;  // rows, which do not fill the device with a block each
+  const dim3 grid(static_cast<unsigned>(src.rows()), src.rows() <= few ? blocks_for(src.row_size(), most_threads) : 1);
+  launch("scatter_add_rows", scatter_add_rows_kernel, grid, most_threads, 0, stream, numbers(dst), numbers(src), device_rows, f32(weight),
+         src.rows(), src.row_size());
 }
 
 }  // namespace statescope::cuda

@@ -41,21 +41,21 @@ __device__ inline int lane_offset_in_split(const TiledGemv& gemv) {
 }
 
 /// Stores the first slice of x to shared memory once it has arrived, or all of an x that passes a norm.
+template <int normed_vectors>
 __device__ inline void load_first_slice(BlockMemory& memory, const TiledGemv& gemv, FirstSlice& x, const Mailbox& mailbox) {
+  GemvMemory& own = memory.gemv;
   if (gemv.input.group == 0) {
     wait_until_arrived(x);
-    store_slice(memory.gemv.x, gemv, x, 0);
+    store_slice(own.x, gemv, x, 0);
   } else {
+    // Intermediates come when all have loaded x: until then there is room for sums in their place.
     const auto load = [&]<int vectors>() {
-      is_plain(gemv.input) ? load_normed<vectors, true>(memory.gemv.x, memory.gemv.squares, gemv, mailbox)
-                           : load_normed<vectors, false>(memory.gemv.x, memory.gemv.squares, gemv, mailbox);
+      is_plain(gemv.input) ? load_normed<vectors, true>(own.x, own.squares, own.intermediate, gemv, mailbox)
+                           : load_normed<vectors, false>(own.x, own.squares, own.intermediate, gemv, mailbox);
     };
-    // As few vectors a thread as are enough: less code runs.
+    // One vector a thread where that is enough: half as much code runs.
     const int of_all_threads = threads * vector_values;
-    if (gemv.input.n <= of_all_threads)
-      load.template operator()<1>();
-    else
-      gemv.input.n <= 2 * of_all_threads ? load.template operator()<2>() : load.template operator()<most_normed_vectors>();
+    gemv.input.n <= of_all_threads ? load.template operator()<1>() : load.template operator()<normed_vectors>();
   }
 }
 
@@ -229,6 +229,7 @@ struct ConsumerWarp {
 
 /// Computes the sums of the block's outputs of a GEMV. Of a batch of tiles all are multiplied with the first slice of x, then with the
 /// second, and so on: later slices arrive meanwhile.
+template <int normed_vectors>
 __device__ inline void run_gemv(OperationSlot& slot, BlockMemory& memory, const WeightPipeline& pipeline, PipelineState& at,
                                 AccumulatorState& accumulators, const Mailbox& mailbox) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -251,7 +252,7 @@ __device__ inline void run_gemv(OperationSlot& slot, BlockMemory& memory, const 
       const int k_blocks = min(per_slice, all_k_blocks - block);
       const bool last = block + k_blocks == all_k_blocks;
       if (first == 0 && block == 0) {
-        load_first_slice(memory, gemv, x, mailbox);
+        load_first_slice<normed_vectors>(memory, gemv, x, mailbox);
         sync_consumers();
         if (thread == threads - 1) {
           const bool late = gemv.input.group > 0 && gemv.input.one_group();

@@ -19,18 +19,23 @@ namespace {
 
 using namespace decode;
 
-Kernel kernel_of(const StepVariant& variant) {
+Kernel kernel_of(const StepVariant& variant, int normed_vectors) {
   const auto of_rule = variant.delta_rule ? variant.sparse ? sparse_delta_rule_kernel : delta_rule_kernel
                        : variant.sparse   ? sparse_outer_product_kernel
                                           : outer_product_kernel;
-  return of_rule(variant.rows_per_thread);
+  return of_rule(variant.rows_per_thread, normed_vectors);
+}
+
+bool has_long_normed_row(const Operation& operation) {
+  const Input& input = operation.gemv.input;
+  return operation.kind == OperationKind::gemv && input.group > 0 && input.n > threads * vector_values * few_normed_vectors;
 }
 
 /// Static shared memory of the kernel, the same for all variants.
 int declared_shared_memory() {
   static const int bytes = [] {
     cudaFuncAttributes attributes{};
-    check(cudaFuncGetAttributes(&attributes, kernel_of({})), "the decode kernel");
+    check(cudaFuncGetAttributes(&attributes, kernel_of({}, few_normed_vectors)), "the decode kernel");
     return static_cast<int>(attributes.sharedSizeBytes);
   }();
   return bytes;
@@ -103,12 +108,13 @@ struct Launch {
   int operations;
   SharedMemoryNeed shared_memory;
   StepVariant variant;
+  int normed_vectors;
 
   /// `overlap`: it may start while the kernels before it run, if they have not written any of its weights.
   void start(const Operation& one, cudaStream_t stream, Overlap overlap, const EmbeddedRow& row = {}) const {
     const PipelineSize pipeline = shared_memory.pipeline().value();
     const std::size_t shared = static_cast<std::size_t>(pipeline.bytes()) + shared_memory.besides_pipeline();
-    const Kernel kernel = kernel_of(variant);
+    const Kernel kernel = kernel_of(variant, normed_vectors);
     allow_shared_memory("the decode kernel", reinterpret_cast<const void*>(kernel),
                         static_cast<std::size_t>(declared_shared_memory()) + shared);
     cudaLaunchAttribute attribute{};
@@ -298,16 +304,17 @@ void DecodeQueue::launch() {
   std::vector<Operation> operations = recorded_->clear();
   if (operations.empty()) return;
   check(cudaSetDevice(recorded_->device), "the device");
+  const int normed_vectors = std::ranges::any_of(operations, has_long_normed_row) ? most_normed_vectors : few_normed_vectors;
   const TiledGemv& first = operations[0].gemv;
   if (operations.size() == 1 && first.independent_products() == first.product_count) {
     std::ranges::fill(operations[0].mailbox, nullptr);
-    return Launch{nullptr, 1, shared_memory, variant}.start(operations[0], stream_, Overlap::none);
+    return Launch{nullptr, 1, shared_memory, variant, normed_vectors}.start(operations[0], stream_, Overlap::none);
   }
   activate_gates_early(operations);
   const std::size_t mailbox_bytes = assign_mailbox(operations, nullptr), bytes = mailbox_offset(operations.size()) + 2 * mailbox_bytes;
   cudaStreamCaptureStatus capture{};
   check(cudaStreamIsCapturing(stream_, &capture), "a graph");
-  Launch launch{nullptr, static_cast<int>(operations.size()), shared_memory, variant};
+  Launch launch{nullptr, static_cast<int>(operations.size()), shared_memory, variant, normed_vectors};
   std::shared_ptr<void> owner;
   if (capture == cudaStreamCaptureStatusActive) {
     OutsideOfCapture outside;

@@ -10,9 +10,10 @@ constexpr int accumulator_tiles = 2 * most_tiles_per_batch;  // of two batches
 
 /// What a GEMV needs of shared memory besides the weight pipeline.
 struct GemvMemory {
-  float squares[most_normed_values / values_per_sum];
+  float squares[warps];                          // of x, by warp
   float intermediate[most_intermediate_values];  // the inputs of dependent products, one after the other
-  alignas(128) char x[1];                        // as long as the longest x of the launch
+  static_assert(most_normed_values / values_per_sum <= most_intermediate_values);
+  alignas(128) char x[1];  // as long as the longest x of the launch
 };
 /// The shared memory of a block besides the weight pipeline; a memory's step takes the place of a GEMV.
 struct BlockMemory {

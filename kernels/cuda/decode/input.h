@@ -6,8 +6,10 @@
 
 namespace statescope::cuda::decode {
 
-constexpr int vector_values = 8;        // bf16 values of 16 bytes
-constexpr int most_normed_vectors = 3;  // 16-byte vectors (as bf16) that a thread has of an x that passes a norm
+constexpr int vector_values = 8;  // bf16 values of 16 bytes
+// 16-byte vectors (as bf16) that a thread has of an x that passes a norm. A kernel of its own takes the long rows: with their code in it,
+// one for shorter rows is up to 4 % slower.
+constexpr int few_normed_vectors = 2, most_normed_vectors = 3;
 constexpr int most_normed_values = threads * vector_values * most_normed_vectors;
 constexpr int most_plain_values = 32 << 10;  // of an x without a norm
 constexpr int vectors_per_k_block = k_block_columns / vector_values;
@@ -169,9 +171,9 @@ __device__ inline float4 gated(float4 x, float4 gate, Activation act) {
 }
 
 /// Loads all of an x that passes a norm, so many vectors a thread. Of a norm over the whole row the factor is left to the epilogue, and
-/// each warp writes its sum to `squares`. `plain`: is_plain(gemv.input).
+/// each warp writes its sum to `of_warps`; `of_sums` is for this function alone. `plain`: is_plain(gemv.input).
 template <int vectors, bool plain>
-__device__ void load_normed(char* x, float* squares, const TiledGemv& gemv, const Mailbox& mailbox) {
+__device__ void load_normed(char* x, float* of_warps, float* of_sums, const TiledGemv& gemv, const Mailbox& mailbox) {
   const ThreadNormWeights<vectors, plain> norm(gemv.input);
   constexpr int vectors_per_sum = values_per_sum / vector_values;
   const Input& input = gemv.input;
@@ -203,7 +205,7 @@ __device__ void load_normed(char* x, float* squares, const TiledGemv& gemv, cons
 #pragma unroll
     for (int t = 1; t < vectors; ++t) row_sum += sum[t];
     row_sum = sum_of_warp(row_sum);
-    if (thread % warp_size == 0) squares[warp] = row_sum;
+    if (thread % warp_size == 0) of_warps[warp] = row_sum;
   } else {
 #pragma unroll
     for (int t = 0; t < vectors; ++t) {
@@ -211,7 +213,7 @@ __device__ void load_normed(char* x, float* squares, const TiledGemv& gemv, cons
       const int c = thread + t * threads;
 #pragma unroll
       for (int distance = vectors_per_sum / 2; distance > 0; distance /= 2) sum[t] += __shfl_xor_sync(~0U, sum[t], distance);
-      if (c % vectors_per_sum == 0 && c < row_vectors) squares[c / vectors_per_sum] = sum[t];
+      if (c % vectors_per_sum == 0 && c < row_vectors) of_sums[c / vectors_per_sum] = sum[t];
     }
     sync_consumers();
 #pragma unroll
@@ -220,7 +222,7 @@ __device__ void load_normed(char* x, float* squares, const TiledGemv& gemv, cons
       float group_sum = 0;
 #pragma unroll 4
       for (int j = 0; j < input.sums_per_group; ++j)
-        group_sum += squares[input.group_of((thread + t * threads) / vectors_per_sum) * input.sums_per_group + j];
+        group_sum += of_sums[input.group_of((thread + t * threads) / vectors_per_sum) * input.sums_per_group + j];
       factor[t] = norm_factor_of(gemv, group_sum);
     }
   }

@@ -2,5 +2,7 @@
 #include "kernels/cuda/decode/persistent_kernel.h"
 
 namespace statescope::cuda::decode {
-Kernel sparse_delta_rule_kernel(int rows_per_thread) { return kernel_with<true, true>(rows_per_thread); }
+Kernel sparse_delta_rule_kernel(int rows_per_thread, int normed_vectors) {
+  return kernel_with<true, true>(rows_per_thread, normed_vectors);
+}
 }  // namespace statescope::cuda::decode

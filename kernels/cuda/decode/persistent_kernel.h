@@ -19,11 +19,12 @@ struct StepVariant {
 };
 
 using Kernel = void (*)(const Operation*, int, MailboxBuffers*, PipelineSize, EmbeddedRow, Operation);
-/// Each in a file of its own, kernel_….cu. `rows_per_thread`: one of the two that Step::rows_per_thread gives.
-Kernel outer_product_kernel(int rows_per_thread);
-Kernel delta_rule_kernel(int rows_per_thread);
-Kernel sparse_outer_product_kernel(int rows_per_thread);
-Kernel sparse_delta_rule_kernel(int rows_per_thread);
+/// Each in a file of its own, kernel_….cu. `rows_per_thread`: one of the two that Step::rows_per_thread gives; `normed_vectors`: few or
+/// most.
+Kernel outer_product_kernel(int rows_per_thread, int normed_vectors);
+Kernel delta_rule_kernel(int rows_per_thread, int normed_vectors);
+Kernel sparse_outer_product_kernel(int rows_per_thread, int normed_vectors);
+Kernel sparse_delta_rule_kernel(int rows_per_thread, int normed_vectors);
 
 // ---- in kernels ----
 
@@ -87,7 +88,7 @@ class Embedding {
 
 /// `all`: the operations, or null where there is only `one`. The kernel may start while those before it still run: until they have ended it
 /// reads only operations and weights. `row` is embedded first.
-template <bool delta_rule, bool sparse, int rows_per_thread>
+template <bool delta_rule, bool sparse, int rows_per_thread, int normed_vectors>
 __global__ void __launch_bounds__(block_threads, 1)
     decode_kernel(const Operation* all, int count, MailboxBuffers* mailbox_buffers, PipelineSize size,
                   const __grid_constant__ EmbeddedRow row, const __grid_constant__ Operation one) {
@@ -129,7 +130,7 @@ __global__ void __launch_bounds__(block_threads, 1)
     for (int index = 0; index < count; ++index) {
       OperationSlot& slot = operations.consumer_wait(index);
       if (slot.operation.kind == OperationKind::gemv) {
-        run_gemv(slot, memory, pipeline, at, accumulators, mailbox);
+        run_gemv<normed_vectors>(slot, memory, pipeline, at, accumulators, mailbox);
         if (slot.dependent_rows > 0) run_dependent_products(slot, memory, pipeline, at, mailbox);
       } else {
         sync_consumers();
@@ -144,10 +145,14 @@ __global__ void __launch_bounds__(block_threads, 1)
 // ---- on the host ----
 
 template <bool delta_rule, bool sparse>
-Kernel kernel_with(int rows_per_thread) {
+Kernel kernel_with(int rows_per_thread, int normed_vectors) {
+  const auto of_rows = [&]<int rows>() -> Kernel {
+    return normed_vectors == few_normed_vectors ? decode_kernel<delta_rule, sparse, rows, few_normed_vectors>
+                                                : decode_kernel<delta_rule, sparse, rows, most_normed_vectors>;
+  };
   using namespace memory_step;
-  return rows_per_thread == few_rows_per_thread ? decode_kernel<delta_rule, sparse, few_rows_per_thread>
-                                                : decode_kernel<delta_rule, sparse, most_rows_per_thread>;
+  return rows_per_thread == few_rows_per_thread ? of_rows.template operator()<few_rows_per_thread>()
+                                                : of_rows.template operator()<most_rows_per_thread>();
 }
 
 }  // namespace statescope::cuda::decode
