@@ -171,11 +171,17 @@ bool Figure::has_room(const Layout& layout) const {
 
 Figure::Layout Figure::size_that_does() const {
   constexpr double step = 1.08;
+  // A size is asked for by its numbers with the type of no preset.
+  const double as_without_preset = spec_.type_pt / FigureSpec{}.type_pt;
+  const auto would_do = [&](const Layout& layout) {
+    return has_room(layout) &&
+           (as_without_preset == 1 || has_room(layout_of(as_without_preset * layout.width_mm, as_without_preset * layout.height_mm)));
+  };
   for (double factor = step; factor * spec_.width_mm <= kWidestMm && factor * layout_.height_mm <= kWidestMm; factor *= step) {
     for (const double higher : {1.0, 1.3, 1.7}) {
       Layout found = layout_of(std::ceil(factor * spec_.width_mm), std::ceil(higher * factor * layout_.height_mm));
-      if (!has_room(found)) continue;
-      for (Layout lower = found; lower.height_mm >= kLowestMm && has_room(lower);
+      if (!would_do(found)) continue;
+      for (Layout lower = found; lower.height_mm >= kLowestMm && would_do(lower);
            lower = layout_of(found.width_mm, std::floor(found.height_mm / step)))
         found = lower;
       return found;
