@@ -109,7 +109,7 @@ class OtherOperands {
 
  private:
   template <class T>
-  const T& kept(T&& x) {
+  const T& kept(T x) {
     const auto here = std::make_shared<const T>(std::move(x));
     kept_.push_back(here);
     return *here;
