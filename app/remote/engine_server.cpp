@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "datasets/task.h"
 #include "engine/error.h"
 
 namespace statescope {
