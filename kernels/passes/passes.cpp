@@ -96,7 +96,7 @@ void parts_into_products(Program& program) {
   for (const Operation& op : program.operations) {
     operations.push_back(op);
     const auto* linear = std::get_if<Linear>(&op);
-    if (!linear || linear->weight.scales || uses.is_shown(program, linear->y)) continue;
+    if (!linear || linear->weight.scales || uses.is_shown(program, linear->y) || !uses.maker(program, linear->y)) continue;
     const Linear all = *linear;
     const std::vector<Part> parts = parts_read(program, uses, all.y);
     if (parts.empty()) continue;
