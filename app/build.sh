@@ -18,10 +18,14 @@ install_packages() {
   [ "$(id -u)" -eq 0 ] || as_root=(sudo)
   "${as_root[@]}" apt-get update -qq
   for entry in "${missing[@]}"; do
+    found=
     for name in ${entry//|/ }; do
-      apt-cache show "$name" >/dev/null 2>&1 && { names+=("$name"); break; }
+      # Others may name what the distribution does not have: only a version can be installed.
+      [ -z "$found" ] && [ -n "$(apt-cache madison "$name" 2>/dev/null)" ] && found=$name
     done
+    if [ -n "$found" ]; then names+=("$found"); else echo "not in this distribution: ${entry//|/ or }" >&2; fi
   done
+  [ ${#names[@]} -eq 0 ] && return 0
   echo "installing: ${names[*]}"
   DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${names[@]}" >/dev/null
 }
