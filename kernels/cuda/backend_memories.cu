@@ -28,7 +28,12 @@ void CudaBackend::compute(const ops::SoftmaxAttention& attention) {
   if (in_chunks(segments) && softmax_attention_tiles_supported(op)) {
     return softmax_attention_tiles(op, segments, keys, scratch(softmax_attention_tiles_scratch(op)), stream());
   }
-  cuda::softmax_attention(op, segments, keys, longest(op.cu_seqlens_k), stream());
+  const std::int64_t most_keys = longest(op.cu_seqlens_k);
+  if (softmax_attention_few_queries_supported(op, segments)) {
+    void* const parts = scratch(softmax_attention_few_queries_scratch(op, most_keys));
+    return softmax_attention_few_queries(op, segments, keys, most_keys, parts, stream());
+  }
+  cuda::softmax_attention(op, segments, keys, most_keys, stream());
 }
 
 void CudaBackend::compute(const ops::CompressedAttention& attention) {

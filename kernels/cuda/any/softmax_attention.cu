@@ -1,6 +1,7 @@
 // Softmax attention over tiles of keys with a running maximum, float32 throughout. Many queries: a block takes 64 of them against 64 keys
-// at a time. Few queries: a block takes one of them against 256 keys at a time. Where blocks are chosen (MoBA), each thread block chooses
-// for its own queries in shared memory, so that nothing but the operands lies in device memory.
+// at a time. Few queries that choose blocks or follow a pattern (softmax_attention_few_queries.cu takes the others): a block takes one of
+// them against 256 keys at a time. Where blocks are chosen (MoBA), each thread block chooses for its own queries in shared memory, so that
+// nothing but the operands lies in device memory.
 #include <algorithm>
 #include <limits>
 

@@ -15,7 +15,8 @@ struct Rows {
   Packed packed(const std::vector<std::int32_t>& lengths) const { return {lengths, {}, std::ssize(lengths)}; }
 };
 
-const std::vector<Rows> all_rows{{{300, 0, 1, 47}, {300, 9, 200, 150}}, {{65}, {333}}, {{1, 0, 1}, {300, 9, 64}}, {{7}, {290}}};
+const std::vector<Rows> all_rows{
+    {{300, 0, 1, 47}, {300, 9, 200, 150}}, {{65}, {333}}, {{1, 0, 1}, {300, 9, 64}}, {{7}, {290}}, {{1, 2}, {3000, 500}}};
 
 /// Device and host each hold a list in their own memory.
 const std::int32_t* list_in(Side& s, const std::vector<std::int32_t>& list) {

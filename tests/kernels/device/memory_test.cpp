@@ -203,6 +203,7 @@ struct Attention {
   std::int64_t H, Hkv, d, V;
   std::int64_t window = 0;
   BlockTopK blocks = {};
+  float least_value = -1;  // of v, whose largest is 1
 };
 
 /// With and without the choice of blocks as a result.
@@ -210,7 +211,7 @@ void compare_attention(const Comparison& both, const Attention& a) {
   Random random(1);
   const Packed queries(a.queries, {}, 0), keys(a.keys, {}, 0);
   const Numbers q = random.uniform({queries.rows(), a.H, a.d}), k = random.uniform({keys.rows(), a.Hkv, a.d}),
-                v = random.uniform({keys.rows(), a.Hkv, a.V});
+                v = random.uniform({keys.rows(), a.Hkv, a.V}, a.least_value, 1);
   const bool step = *std::max_element(a.queries.begin(), a.queries.end()) <= 1;
   const std::string name = with("softmax_attention", {{"queries", queries.rows()},
                                                       {"keys", keys.rows()},
@@ -259,6 +260,21 @@ TEST_CASE("device: softmax attention, full and with a window", "[device]") {
       compare_attention(both, {{8, 3, 0}, {300, 3, 0}, 6, Hkv, 128, 257, window});
       compare_attention(both, {{0, 0}, {3, 0}, 6, Hkv, 16, 16, window});
     }
+  }
+}
+
+// So many keys that a query's are cut into parts, of more than one length.
+TEST_CASE("device: softmax attention of few queries, many keys", "[device]") {
+  const Comparison both;
+  if (!both) return;
+  for (const auto& [H, Hkv] : {std::pair{2, 2}, {4, 2}, {3, 1}, {24, 4}, {12, 1}}) {
+    for (const std::int64_t window : {0, 1500}) {
+      compare_attention(both, {{1, 0, 1, 1}, {4096, 9, 127, 129}, H, Hkv, 60, 60, window});
+      compare_attention(both, {{8, 1}, {700, 300}, H, Hkv, 128, 33, window});
+    }
+    // The mean of so many values of both signs would be a small difference of large sums.
+    compare_attention(both, {{1}, {17000}, H, Hkv, 256, 256, 0, {}, 0.5F});
+    compare_attention(both, {{2, 1}, {520, 1}, H, Hkv, 576, 512});
   }
 }
 

@@ -1,0 +1,332 @@
+// Softmax attention of few queries over many keys, float32 throughout: a token's step. It is bound by the bytes of the keys and values, so
+// the keys of a query are cut into parts, and a thread block takes one part for several heads that read the same keys. Of a part P
+//
+//   m_P = max_s scale · q·k_s,   l_P = Σ_s e^{scale · q·k_s − m_P},   o_P = Σ_s e^{scale · q·k_s − m_P} v_s      over s in P
+//
+// and a second kernel puts the parts together (Dao et al. 2023, Flash-Decoding): with m = max_P m_P
+//
+//   o = Σ_P e^{m_P − m} o_P / Σ_P e^{m_P − m} l_P
+#include <algorithm>
+#include <limits>
+
+#include "kernels/cuda/common/operations.h"
+
+namespace statescope::cuda {
+namespace {
+
+// ---------------------------------------------------------------------------------------------------------------------------------------
+// kernels
+
+constexpr int threads = 256, warps = threads / 32;
+constexpr int least_part = 128, most_parts = 128;  // keys of a part, parts of a query
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+struct Softmax {
+  float peak, total;  // m_P, l_P
+};
+
+struct Problem {
+  Rows<const float> q, k, v;  // [queries, H, d], [keys, Hkv, d], [keys, Hkv, V]
+  Rows<float> o;              // [queries, H, V]
+  std::int64_t H, Hkv, d, V;
+  int heads_per_block, blocks_per_kv_head;
+  float scale;
+  std::int64_t window;
+  Rows<const std::int32_t> given;  // [queries, given_heads, given_width]: ascending blocks of given_size keys; absent: all keys are seen
+  std::int64_t given_heads, given_width, given_size;
+  DeviceSegments segments;
+  const std::int32_t* cu_seqlens_k;
+  Softmax* part_softmax;  // [queries, H, parts]
+  float* part_o;          // [queries, H, parts, V]
+};
+
+/// One query of a thread block, and the keys that it sees, counted from 0.
+struct Query {
+  std::int64_t row, first_key;  // in q; of its segment's keys
+  std::int64_t begin, end;      // of the positions that it may see
+  const std::int32_t* blocks;   // null: it sees all of them
+  std::int64_t size, count;     // keys of a block; keys, of which a list may hide some
+
+  __device__ std::int64_t position(std::int64_t n) const { return blocks ? blocks[n / size] * size + n % size : begin + n; }
+  __device__ bool sees(std::int64_t n) const { return !blocks || (blocks[n / size] >= 0 && position(n) < end); }
+  /// Where key n lies; of one that is not seen, a row that is there.
+  __device__ std::int64_t row_of(std::int64_t n) const { return first_key + (sees(n) ? position(n) : 0); }
+  /// Keys of a part, a multiple of least_part.
+  __device__ std::int64_t part() const {
+    constexpr std::int64_t step = std::int64_t{least_part} * most_parts;
+    return std::max<std::int64_t>((count + step - 1) / step, 1) * least_part;
+  }
+};
+
+/// Query i of segment s; `count` 0 where the segment has no such query.
+__device__ Query query_of(const Problem& p, std::int64_t s, std::int64_t i, std::int64_t kv_head) {
+  const std::int64_t first = p.segments.cu_seqlens[s], queries = p.segments.cu_seqlens[s + 1] - first;
+  const std::int64_t first_key = p.cu_seqlens_k[s], end = p.cu_seqlens_k[s + 1] - first_key - queries + i + 1;
+  if (i >= queries) return {};
+  if (p.given) {
+    const std::int32_t* blocks = p.given.row(first + i) + producer_head(kv_head, p.given_heads, p.Hkv) * p.given_width;
+    return {first + i, first_key, 0, end, blocks, p.given_size, p.given_width * p.given_size};
+  }
+  const std::int64_t begin = p.window > 0 ? std::max<std::int64_t>(0, end - p.window) : 0;
+  return {first + i, first_key, begin, end, nullptr, 1, end - begin};
+}
+
+/// Lane l gets Σ over all lanes of their x[l % n]: it exchanges half of what is left with a neighbour that keeps the other half.
+template <int n, int size>
+__device__ float sum_over_lanes(float (&x)[size]) {
+  constexpr int half = n / 2;
+  if constexpr (half > 0) {
+    const bool upper = static_cast<int>(threadIdx.x) & half;
+#pragma unroll
+    for (int i = 0; i < half; ++i) {
+      const float sent = upper ? x[i] : x[i + half], kept = upper ? x[i + half] : x[i];
+      x[i] = kept + __shfl_xor_sync(~0U, sent, half);
+    }
+    return sum_over_lanes<half>(x);
+  } else {
+    for (int distance = size; distance < 32; distance *= 2) x[0] += __shfl_xor_sync(~0U, x[0], distance);
+    return x[0];
+  }
+}
+
+/// x[c] ← number lane + 32 c of a row of n; 0 behind the last one.
+template <int Columns>
+__device__ void load_row(float (&x)[Columns], const float* row, std::int64_t n) {
+#pragma unroll
+  for (int c = 0; c < Columns; ++c) {
+    const int column = static_cast<int>(threadIdx.x) % 32 + 32 * c;
+    x[c] = column < n ? row[column] : 0;
+  }
+}
+
+/// `Heads` queries of a warp. Lane l has of columns l, l + 32, …, and the softmax of head l % Heads; its own share of the total.
+template <int Columns, int Heads>
+struct Running {
+  float o[Heads][Columns] = {};
+  float peak = -infinity, total = 0;
+};
+
+/// The warp's keys n, n + 1, … below `end` join.
+template <int Columns, int Heads>
+__device__ void attend(Running<Columns, Heads>& running, const float (&q)[Heads][Columns], const Problem& p, const Query& x,
+                       Rows<const float> k, Rows<const float> v, std::int64_t n, std::int64_t end) {
+  constexpr int keys = Heads == 8 ? 4 : 8, scores = keys * Heads, at_once = Columns * Heads > 64 ? 1 : Columns > 8 ? 2 : 4;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const std::int64_t own = n + lane % scores / Heads;  // the key of this lane's score
+
+  float score[scores] = {};  // of key i and head h at i · Heads + h: this lane's columns of q_h · k_i
+#pragma unroll
+  for (int first = 0; first < keys; first += at_once) {
+    float row[at_once][Columns];
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) load_row(row[i], k.row(x.row_of(std::min(n + first + i, end - 1))), p.d);
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+#pragma unroll
+      for (int h = 0; h < Heads; ++h) {
+#pragma unroll
+        for (int c = 0; c < Columns; ++c) score[(first + i) * Heads + h] = fmaf(q[h][c], row[i][c], score[(first + i) * Heads + h]);
+      }
+    }
+  }
+  const bool seen = own < end && x.sees(own);
+  const float scaled = p.scale * sum_over_lanes<scores>(score);
+  float peak = seen ? fmaxf(running.peak, scaled) : running.peak;
+#pragma unroll
+  for (int distance = Heads; distance < scores; distance *= 2) peak = fmaxf(peak, __shfl_xor_sync(~0U, peak, distance));
+  const float weight = seen ? expf(scaled - peak) : 0;
+  const float kept = peak > running.peak ? expf(running.peak - peak) : 1;
+  running.total = running.total * kept + weight;
+  running.peak = peak;
+  if (__any_sync(~0U, kept < 1)) {
+#pragma unroll
+    for (int h = 0; h < Heads; ++h) {
+      const float kept_h = __shfl_sync(~0U, kept, h);
+#pragma unroll
+      for (int c = 0; c < Columns; ++c) running.o[h][c] *= kept_h;
+    }
+  }
+#pragma unroll
+  for (int first = 0; first < keys; first += at_once) {
+    float row[at_once][Columns];
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+      const std::int64_t key = std::min(n + first + i, end - 1);
+      // A value that is not seen counts as 0, whatever lies there.
+      load_row(row[i], v.row(x.row_of(key)), x.sees(key) ? p.V : 0);
+    }
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+#pragma unroll
+      for (int h = 0; h < Heads; ++h) {
+        const float weight_h = __shfl_sync(~0U, weight, (first + i) * Heads + h);
+#pragma unroll
+        for (int c = 0; c < Columns; ++c) running.o[h][c] = fmaf(weight_h, row[i][c], running.o[h][c]);
+      }
+    }
+  }
+}
+
+template <int Columns, int Heads>
+struct BlockMemory {
+  Softmax softmax[warps][Heads];
+  float o[warps][32 * Columns];
+};
+
+/// A block: one query, up to `Heads` heads that read the same keys, one part of the keys (blockIdx.y). A warp takes every eighth few keys.
+template <int Columns, int Heads>
+__global__ void __launch_bounds__(threads, 1) attend_part_kernel(Problem p) {
+  __shared__ BlockMemory<Columns, Heads> memory;
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const std::int64_t group = blockIdx.x % (p.Hkv * p.blocks_per_kv_head), piece = blockIdx.x / (p.Hkv * p.blocks_per_kv_head);
+  const std::int64_t kv_head = group / p.blocks_per_kv_head, group_heads = p.H / p.Hkv;
+  const std::int64_t first_of_group = group % p.blocks_per_kv_head * p.heads_per_block;
+  const int heads = static_cast<int>(std::min<std::int64_t>(p.heads_per_block, group_heads - first_of_group));
+  const std::int64_t first_head = kv_head * group_heads + first_of_group;
+  const Query x = query_of(p, piece / p.segments.longest, piece % p.segments.longest, kv_head);
+  const std::int64_t part = x.part(), begin = blockIdx.y * part, end = std::min(begin + part, x.count);
+  if (begin >= end) return;
+
+  float q[Heads][Columns];
+#pragma unroll
+  for (int h = 0; h < Heads; ++h) load_row(q[h], p.q.row(x.row) + (first_head + h) * p.d, h < heads ? p.d : 0);
+  const Rows<const float> k{p.k.row(0) + kv_head * p.d, p.k.stride}, v{p.v.row(0) + kv_head * p.V, p.v.stride};
+  Running<Columns, Heads> running;
+  constexpr int keys = Heads == 8 ? 4 : 8;
+  for (std::int64_t n = begin + warp * keys; n < end; n += warps * keys) attend(running, q, p, x, k, v, n, end);
+
+  constexpr int scores = keys * Heads;
+#pragma unroll
+  for (int distance = Heads; distance < scores; distance *= 2) running.total += __shfl_xor_sync(~0U, running.total, distance);
+  if (lane < Heads) memory.softmax[warp][lane] = {running.peak, running.total};
+  const bool whole = x.count <= part;
+#pragma unroll
+  for (int h = 0; h < Heads; ++h) {
+#pragma unroll
+    for (int c = 0; c < Columns; ++c) memory.o[warp][lane + 32 * c] = running.o[h][c];
+    __syncthreads();
+    float peak = -infinity, total = 0;
+    for (int w = 0; w < warps; ++w) peak = fmaxf(peak, memory.softmax[w][h].peak);
+    float factor[warps];
+#pragma unroll
+    for (int w = 0; w < warps; ++w) {
+      factor[w] = memory.softmax[w][h].peak == peak ? 1 : expf(memory.softmax[w][h].peak - peak);
+      total = fmaf(factor[w], memory.softmax[w][h].total, total);
+    }
+    const std::int64_t head = x.row * p.H + first_head + h, at = head * gridDim.y + blockIdx.y;
+    for (int c = static_cast<int>(threadIdx.x); h < heads && c < p.V; c += threads) {
+      float sum = 0;
+#pragma unroll
+      for (int w = 0; w < warps; ++w) sum = fmaf(factor[w], memory.o[w][c], sum);
+      (whole ? p.o.row(x.row) + (first_head + h) * p.V : p.part_o + at * p.V)[c] = whole ? sum / total : sum;
+    }
+    if (!whole && h < heads && threadIdx.x == 0) p.part_softmax[at] = {peak, total};
+    __syncthreads();
+  }
+}
+
+/// A block: one head of one query (blockIdx.x), whose keys were more than one part.
+__global__ void __launch_bounds__(threads) combine_parts_kernel(Problem p, int parts_apart) {
+  __shared__ float factor[most_parts];
+  const std::int64_t piece = blockIdx.x / p.H, h = blockIdx.x % p.H;
+  const Query x = query_of(p, piece / p.segments.longest, piece % p.segments.longest, producer_head(h, p.Hkv, p.H));
+  if (x.count <= x.part()) return;
+  const int parts = static_cast<int>((x.count + x.part() - 1) / x.part());
+  const std::int64_t first = (x.row * p.H + h) * parts_apart;
+  float peak = -infinity, total = 0;
+  for (int i = 0; i < parts; ++i) peak = fmaxf(peak, p.part_softmax[first + i].peak);
+  for (int i = static_cast<int>(threadIdx.x); i < parts; i += threads) {
+    const float own = p.part_softmax[first + i].peak;
+    factor[i] = own == peak ? 1 : expf(own - peak);
+  }
+  __syncthreads();
+  for (int i = 0; i < parts; ++i) total = fmaf(factor[i], p.part_softmax[first + i].total, total);
+  for (std::int64_t c = threadIdx.x; c < p.V; c += threads) {
+    float sum = 0;
+#pragma unroll 8
+    for (int i = 0; i < parts; ++i) sum = fmaf(factor[i], p.part_o[(first + i) * p.V + c], sum);
+    p.o.row(x.row)[h * p.V + c] = sum / total;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------------------------
+// launchers
+
+/// Parts of the query that sees most keys.
+std::int64_t parts_of(const SoftmaxAttention& op, std::int64_t most_keys) {
+  std::int64_t keys = op.window > 0 ? std::min(op.window, most_keys) : most_keys;
+  if (op.chosen.ids) keys = op.chosen.ids.shape[op.chosen.ids.shape.rank() - 1] * op.chosen.block_size;
+  return std::clamp<std::int64_t>((keys + least_part - 1) / least_part, 1, most_parts);
+}
+
+template <int Columns, int Heads>
+void attend_parts(Problem p, unsigned parts, cudaStream_t stream) {
+  p.heads_per_block = Heads;
+  p.blocks_per_kv_head = static_cast<int>((p.H / p.Hkv + Heads - 1) / Heads);
+  const std::int64_t pieces = p.segments.count * p.segments.longest;
+  launch("softmax_attention", attend_part_kernel<Columns, Heads>, {static_cast<unsigned>(pieces * p.Hkv * p.blocks_per_kv_head), parts},
+         threads, 0, stream, p);
+  if (parts == 1) return;
+  launch("softmax_attention", combine_parts_kernel, static_cast<unsigned>(pieces * p.H), threads, 0, stream, p, static_cast<int>(parts));
+}
+
+template <int Columns>
+void attend_heads(const Problem& p, unsigned parts, cudaStream_t stream) {
+  const std::int64_t heads = p.H / p.Hkv;
+  if (heads == 1) return attend_parts<Columns, 1>(p, parts, stream);
+  if (heads == 2) return attend_parts<Columns, 2>(p, parts, stream);
+  constexpr int most = Columns > 8 ? 4 : 8;  // as many queries as registers hold
+  if (heads <= 4) return attend_parts<Columns, 4>(p, parts, stream);
+  attend_parts<Columns, most>(p, parts, stream);
+}
+
+}  // namespace
+
+bool softmax_attention_few_queries_supported(const SoftmaxAttention& op, const DeviceSegments& segments) {
+  constexpr std::int64_t few = 8, widest = 576;
+  const bool chooses = (op.blocks.block_size > 0 && op.blocks.topk > 1) || op.selected_blocks, follows_pattern = op.pattern.block_size > 0;
+  const std::int64_t lists = op.chosen.ids.shape.rank() == 3 ? op.chosen.ids.shape[1] : 1;
+  return segments.longest <= few && !chooses && !follows_pattern && op.k.shape[1] % lists == 0 &&
+         std::max(op.q.shape[2], op.v.shape[2]) <= widest;
+}
+
+std::size_t softmax_attention_few_queries_scratch(const SoftmaxAttention& op, std::int64_t most_keys) {
+  const std::int64_t parts = parts_of(op, most_keys);
+  if (parts == 1) return 0;
+  return static_cast<std::size_t>(op.q.rows() * op.q.shape[1] * parts) *
+         (sizeof(Softmax) + static_cast<std::size_t>(op.v.shape[2]) * sizeof(float));
+}
+
+void softmax_attention_few_queries(const SoftmaxAttention& op, const DeviceSegments& segments, const std::int32_t* cu_seqlens_k,
+                                   std::int64_t most_keys, void* scratch, cudaStream_t stream) {
+  const std::int64_t H = op.q.shape[1], parts = parts_of(op, most_keys);
+  Problem p{.q = f32(op.q),
+            .k = f32(op.k),
+            .v = f32(op.v),
+            .o = f32(op.o),
+            .H = H,
+            .Hkv = op.k.shape[1],
+            .d = op.q.shape[2],
+            .V = op.v.shape[2],
+            .heads_per_block = 0,
+            .blocks_per_kv_head = 0,
+            .scale = op.scale,
+            .window = op.window,
+            .given = i32(op.chosen.ids),
+            .given_heads = op.chosen.ids.shape.rank() == 3 ? op.chosen.ids.shape[1] : 1,
+            .given_width = op.chosen.ids.row_size(),
+            .given_size = op.chosen.block_size,
+            .segments = segments,
+            .cu_seqlens_k = cu_seqlens_k,
+            .part_softmax = static_cast<Softmax*>(scratch),
+            .part_o = reinterpret_cast<float*>(static_cast<Softmax*>(scratch) + op.q.rows() * H * parts)};
+  p.given_width /= p.given_heads;
+  const auto most = static_cast<unsigned>(parts);
+  const std::int64_t widest = std::max(p.d, p.V);
+  if (widest <= 64) return attend_heads<2>(p, most, stream);
+  if (widest <= 128) return attend_heads<4>(p, most, stream);
+  if (widest <= 256) return attend_heads<8>(p, most, stream);
+  attend_heads<18>(p, most, stream);
+}
+
+}  // namespace statescope::cuda
