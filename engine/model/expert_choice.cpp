@@ -37,7 +37,7 @@ void leave_groups_out(std::vector<float>& c, const ExpertsPlan& plan) {
 }
 
 /// s = σ(logits);   w_e = s_e of the chosen, divided by their sum where the plan says so, times its factor
-ExpertChoice by_scores(Context& ctx, Tensor logits, const ExpertsPlan& plan, std::span<const float> correction) {
+ExpertChoice by_scores(Context& ctx, const Tensor& logits, const ExpertsPlan& plan, std::span<const float> correction) {
   const std::int64_t T = ctx.tokens, E = plan.count;
   ExpertChoice choice{.weights = logits, .ids = {}, .chosen = plan.chosen};
   std::vector<float> weights(static_cast<std::size_t>(T * E));
