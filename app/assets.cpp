@@ -10,7 +10,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::vector<fs::path> shipped(const char* folder, const char* extension) {
+constexpr const char* kTasks[] = {"mqar", "niah", "prose"};  // what shipped models were trained on
+
+std::vector<fs::path> shipped(const fs::path& folder, const char* extension) {
   std::vector<fs::path> paths;
   try {
     for (const fs::directory_entry& entry : fs::directory_iterator(assets_folder() / folder))
@@ -20,6 +22,14 @@ std::vector<fs::path> shipped(const char* folder, const char* extension) {
   }
   std::ranges::sort(paths);
   return paths;
+}
+
+fs::path checkpoint_folder() {
+  try {
+    return assets_folder() / "checkpoints";
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 }  // namespace
@@ -41,20 +51,46 @@ fs::path assets_folder() {
 }
 
 std::vector<fs::path> checkpoint_places() {
-  try {
-    const fs::path checkpoints = assets_folder() / "checkpoints";
-    return {checkpoints, checkpoints / "trajectories", checkpoints / "seeds"};
-  } catch (const Error&) {
-    return {};
-  }
+  const fs::path folder = checkpoint_folder();
+  if (folder.empty()) return {};
+  std::vector<fs::path> places;
+  for (const char* task : kTasks) places.push_back(folder / task);
+  for (const char* more : {"trajectories", "seeds"}) places.push_back(folder / more);
+  return places;
 }
 
-std::vector<fs::path> shipped_checkpoints() { return shipped("checkpoints", ".h5"); }
+fs::path shipped_checkpoint(const std::string& name) {
+  if (name.empty() || name.find('/') != name.npos || name == "." || name == "..") return {};
+  std::error_code error;
+  for (const fs::path& place : checkpoint_places()) {
+    for (const std::string& file : {name, name + ".h5"})
+      if (fs::is_regular_file(place / file, error)) return place / file;
+  }
+  return {};
+}
+
+fs::path checkpoint_at(const fs::path& given) {
+  std::error_code error;
+  if (fs::exists(given, error)) return given;
+  const bool is_name = !given.has_parent_path();
+  if (!is_name && !fs::equivalent(given.parent_path(), checkpoint_folder(), error)) return given;
+  const fs::path shipped = shipped_checkpoint(given.filename().string());
+  return shipped.empty() ? given : shipped;
+}
+
+std::vector<fs::path> shipped_checkpoints() {
+  std::vector<fs::path> all;
+  for (const char* task : kTasks) {
+    const std::vector<fs::path> some = shipped(fs::path("checkpoints") / task, ".h5");
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
 std::vector<fs::path> shipped_prompts() { return shipped("prompts", ".json"); }
 
 DefaultRun default_run() {
   const fs::path assets = assets_folder();
-  return {assets / "checkpoints/niah-sse-gla-n4k1.h5", assets / "prompts/needle.json"};
+  return {assets / "checkpoints/niah/niah-sse-gla-n4k1.h5", assets / "prompts/needle.json"};
 }
 
 }  // namespace statescope

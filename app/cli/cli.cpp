@@ -12,6 +12,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "app/assets.h"
 #include "app/cli/commands.h"
 #include "app/cli/engine.h"
 #include "app/cli/manual.h"
@@ -138,6 +139,17 @@ std::vector<DeviceChoice*> devices_of(Arguments& all) {
           &all.batch.device,     &all.window.device, &all.model.device,       &all.serve.device};
 }
 
+/// A checkpoint that is named by its name alone is the shipped one; an engine on another machine knows its own.
+void find_shipped(Arguments& all) {
+  if (!all.window.engine.place.empty()) return;
+  std::vector<std::string*> named{&all.run.checkpoint,     &all.model.checkpoint,   &all.needle.checkpoint,    &all.check.checkpoint,
+                                  &all.observe.checkpoint, &all.history.checkpoint, &all.intervene.checkpoint, &all.window.checkpoint};
+  for (std::vector<std::string>* several : {&all.eval.checkpoints, &all.inspect.checkpoints})
+    for (std::string& one : *several) named.push_back(&one);
+  for (std::string* one : named)
+    if (!one->empty()) *one = checkpoint_at(*one).string();
+}
+
 /// As the standard library says it, and oneTBB.
 bool is_lack_of_threads(const std::exception& error) {
   const auto* system = dynamic_cast<const std::system_error*>(&error);
@@ -156,6 +168,7 @@ int run_chosen(const CLI::App& app, Arguments& all, int argc, char** argv) {
   for (EngineArguments* engine : {&all.run.engine, &all.figure.engine, &all.film.figure.engine, &all.page.figure.engine, &all.batch.engine,
                                   &all.observe.engine, &all.history.engine})
     *engine = all.window.engine;
+  find_shipped(all);
   if (app.got_subcommand("run")) return run_command(all.run);
   if (app.got_subcommand("model")) return model_command(all.model);
   if (app.got_subcommand("convert")) return convert_command(all.convert);

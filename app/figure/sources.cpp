@@ -126,8 +126,9 @@ Provenance anonymous(Provenance provenance) {
 
 Provenance found_again(Provenance provenance, const fs::path& folder) {
   std::vector<fs::path> folders{folder, fs::path(".")};
+  std::ranges::copy(checkpoint_places(), std::back_inserter(folders));
   try {
-    for (const char* kind : {"checkpoints", "scores"}) folders.push_back(assets_folder() / kind);
+    folders.push_back(assets_folder() / "scores");
   } catch (const Error&) {
   }
   std::map<std::string, std::string> names;

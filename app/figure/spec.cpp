@@ -454,6 +454,12 @@ fs::path figure_file(const std::string& name, const fs::path& folder, const char
     if (const fs::path shipped = assets_folder() / kind / name; fs::exists(shipped)) return shipped;
   } catch (const Error&) {
   }
+  if (std::string_view(kind) == "checkpoints") {
+    for (const fs::path& path : {folder / name, fs::path(name)}) {
+      std::error_code none;
+      if (const fs::path shipped = checkpoint_at(path); fs::exists(shipped, none)) return shipped;
+    }
+  }
   throw Error(name + ": there is no such file");
 }
 

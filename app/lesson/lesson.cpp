@@ -417,7 +417,9 @@ std::filesystem::path find_lesson(const std::string& name) {
 std::filesystem::path lesson_asset(const Lesson& lesson, const std::string& name, const char* folder) {
   std::error_code error;
   const std::filesystem::path beside = lesson.file.parent_path() / name;
-  return std::filesystem::exists(beside, error) ? beside : assets_folder() / folder / name;
+  if (std::filesystem::exists(beside, error)) return beside;
+  const std::filesystem::path shipped = assets_folder() / folder / name;
+  return std::string_view(folder) == "checkpoints" ? checkpoint_at(shipped) : shipped;
 }
 
 }  // namespace statescope

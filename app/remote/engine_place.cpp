@@ -61,11 +61,8 @@ std::string name_on_engine(const fs::path& path) {
 }
 
 fs::path name_from_engine(const std::string& name) {
-  std::error_code error;
-  for (const fs::path& place : checkpoint_places()) {
-    if (name.find('/') == name.npos && fs::is_regular_file(place / name, error)) return place / name;
-  }
-  return std::string(kThere) + name;
+  const fs::path shipped = shipped_checkpoint(name);
+  return shipped.empty() ? fs::path(std::string(kThere) + name) : shipped;
 }
 
 void check_engine(const EnginePlace& place) {

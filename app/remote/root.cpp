@@ -13,16 +13,6 @@ namespace {
 
 bool is_below(const fs::path& path, const fs::path& folder) { return std::ranges::mismatch(folder, path).in1 == folder.end(); }
 
-/// Empty where there is none of that name.
-fs::path shipped_called(const std::string& name) {
-  if (name.empty() || name.find('/') != name.npos || name == "." || name == "..") return {};
-  std::error_code error;
-  for (const fs::path& place : checkpoint_places()) {
-    if (fs::is_regular_file(place / name, error)) return place / name;
-  }
-  return {};
-}
-
 bool is_shipped(const fs::path& path) {
   std::error_code error;
   return std::ranges::any_of(checkpoint_places(),
@@ -47,7 +37,7 @@ fs::path ServedRoot::existing(const std::string& name) const {
   std::error_code error;
   const fs::path path = fs::canonical(folder_ / name, error);
   if (error) {
-    const fs::path shipped = shipped_called(name);
+    const fs::path shipped = shipped_checkpoint(name);
     if (!shipped.empty()) return shipped;
     if (!is_below(fs::weakly_canonical(folder_ / name, error), folder_)) refuse(name);
     throw Error(in_quotes(name) + " is neither in the folder that the engine shows nor a shipped model");

@@ -157,7 +157,7 @@ void tell_about_models(const std::vector<std::filesystem::path>& models,
 std::filesystem::path reader_of(const std::filesystem::path& prompt) {
   const nlohmann::json cell = cell_of(prompt);
   const bool filler = cell.is_object() && cell.value("task", "") == "niah" && !is_prose(cell);
-  return filler ? default_run().checkpoint : assets_folder() / "checkpoints/prose-sse-gla-n4k1.h5";
+  return filler ? default_run().checkpoint : assets_folder() / "checkpoints/prose/prose-sse-gla-n4k1.h5";
 }
 
 }  // namespace statescope

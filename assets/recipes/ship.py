@@ -81,7 +81,7 @@ def in_place_of(file, cells):
 def score_shipped(statescope, task, names, keep):
     """The scores of `statescope eval` of these models. `keep`: the file's other ones stay."""
     file = ASSETS / "scores" / f"{task}.json"
-    checkpoints = [f"assets/checkpoints/{task}-{name}.h5" for name in sorted(names)]
+    checkpoints = [f"assets/checkpoints/{task}/{task}-{name}.h5" for name in sorted(names)]
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / file.name
         subprocess.run([statescope, "eval", *checkpoints, "--suite", task, "--json", made], check=True, cwd=REPOSITORY)
@@ -113,7 +113,7 @@ def main():
     for family, folder in found.items():
         name = f"{task}-{family}"
         print(f"{name}: {folder.name}", flush=True)
-        convert(statescope, folder, checkpoints / f"{name}.h5")
+        convert(statescope, folder, checkpoints / task / f"{name}.h5")
         for earlier in (checkpoints / "trajectories").glob(f"{name}-step*.h5"):
             earlier.unlink()
         for step, earlier in earlier_steps(folder, task).items():

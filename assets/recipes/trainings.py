@@ -50,7 +50,7 @@ def kind(cell):
 
 @functools.cache
 def shipped(task, family):
-    return Shipped(ASSETS / "checkpoints" / f"{task}-{family}.h5")
+    return Shipped(ASSETS / "checkpoints" / task / f"{task}-{family}.h5")
 
 
 def trainings_in(path, task):

@@ -15,7 +15,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ASSETS, MODELS = ROOT / "assets", ROOT / "tests/golden/models"
-NIAH, SSE, NEEDLE = ASSETS / "checkpoints/niah-gla.h5", ASSETS / "checkpoints/niah-sse-gla-n4k1.h5", ASSETS / "prompts/needle.json"
+NIAH, SSE, NEEDLE = ASSETS / "checkpoints/niah/niah-gla.h5", ASSETS / "checkpoints/niah/niah-sse-gla-n4k1.h5", ASSETS / "prompts/needle.json"
 READ = [NIAH, "--prompt", NEEDLE]
 CALLS = "execve,execveat,socket,bind,connect,open,openat,openat2,creat,rename,renameat,renameat2,link,linkat,symlink,symlinkat,mkdir,mkdirat,truncate,mknod,mknodat"
 SKIPPED = 77

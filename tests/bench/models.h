@@ -34,7 +34,7 @@ inline std::shared_ptr<const Checkpoint> open(const std::string& path, std::int6
 
 /// Which model, and on what.
 struct ModelChoice {
-  std::string model = "assets/checkpoints/niah-sse-gla-n4k1.h5";
+  std::string model = "assets/checkpoints/niah/niah-sse-gla-n4k1.h5";
   DeviceChoice device;
 
   void add_to(CLI::App& app) {

@@ -65,7 +65,7 @@ def main():
             drawn = subprocess.run([arguments.statescope, "dataset", "niah", "--length", "512", "--needles", str(needles), "--seed", "7", "--samples",
                                     str(arguments.examples), "-o", "-"], check=True, capture_output=True, text=True)
             examples += drawn.stdout.splitlines()
-        for checkpoint in sorted((arguments.assets / "checkpoints").glob("niah-*.h5")):
+        for checkpoint in sorted((arguments.assets / "checkpoints/niah").glob("*.h5")):
             if checkpoint.stem in ("niah-transformer", "niah-sse-gla-n4k1-collapsed"):  # no memory; trained to be ill
                 continue
             answers = answers_of(arguments.statescope, checkpoint, examples, folder)

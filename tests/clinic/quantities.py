@@ -390,7 +390,7 @@ def main():
     comparison = Comparison()
     with tempfile.TemporaryDirectory() as folder:
         for model in MODELS:
-            program = Program(arguments.statescope, os.path.join(arguments.assets, "checkpoints", model + ".h5"), folder)
+            program = Program(arguments.statescope, os.path.join(arguments.assets, "checkpoints", model.partition("-")[0], model + ".h5"), folder)
             check(comparison, program, arguments.assets, model == REMEMBERING)
     comparison.print()
     return 1 if comparison.failures else 0

@@ -26,7 +26,7 @@ def bfloat16(x):
 class Base:
     def __init__(self, name, assets, statescope):
         self.name, self.assets, self.statescope = name, assets, statescope
-        self.path = os.path.join(assets, "checkpoints", name + ".h5")
+        self.path = os.path.join(assets, "checkpoints", name.partition("-")[0], name + ".h5")
         with h5py.File(self.path) as f:
             self.config = json.loads(f.attrs["config"])
             self.shapes = {key: f["tensors"][key].shape for key in f["tensors"]}

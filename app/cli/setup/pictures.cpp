@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/assets.h"
 #include "app/cli/setup/setup.h"
 #include "app/panels/arrangement.h"
 #include "views/chosen.h"
@@ -76,7 +77,9 @@ void add_style(CLI::App& command, FigureSpec& style) {
 
 /// Of one that an engine on another machine opens only that machine knows.
 std::string wrong_checkpoint(const WindowArguments& window, std::string& path) {
-  return window.engine.place.empty() ? CLI::ExistingPath(path) : "";
+  if (!window.engine.place.empty()) return "";
+  path = checkpoint_at(path).string();
+  return CLI::ExistingPath(path);
 }
 
 /// WIDTHxHEIGHT. Throws Error.

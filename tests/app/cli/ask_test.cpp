@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "app/assets.h"
 #include "app/cli/commands.h"
 #include "engine/error.h"
 #include "tests/catch.h"
@@ -27,7 +28,7 @@ struct Scratch {
 template <class Arguments>
 Arguments about(const std::string& checkpoint, const Scratch& scratch) {
   Arguments arguments;
-  arguments.checkpoint = kAssets + "checkpoints/" + checkpoint + ".h5";
+  arguments.checkpoint = shipped_checkpoint(checkpoint).string();
   arguments.prompt.file = kAssets + "prompts/needle.json";
   arguments.json = scratch.path.string();
   arguments.force = true;
@@ -162,7 +163,7 @@ TEST_CASE("history: the writers of a partition, a row and a cell add up to it, i
   CHECK(read["sum"].get<double>() == Approx(read["shown"].get<double>()).epsilon(1e-4));
   arguments.slot = 7;
   CHECK(error_of(history_command, arguments) == "there is no slot 7; the only one is 0");
-  arguments.checkpoint = kAssets + "checkpoints/niah-transformer.h5";
+  arguments.checkpoint = kAssets + "checkpoints/niah/niah-transformer.h5";
   CHECK(error_of(history_command, arguments) == "layer 0 keeps no matrix state");
 }
 

@@ -60,7 +60,7 @@ TEST_CASE("a batch has a figure of each spec, checkpoint and prompt, named after
   REQUIRE(jobs.size() == 4);
   CHECK(jobs[0].output.filename() == "rows-niah-gla-needle.svg");
   CHECK(jobs[3].output.filename() == "rows-niah-sse-gla-n4k1-needles-512.svg");
-  CHECK(jobs[3].spec.find((assets_folder() / "checkpoints" / "niah-sse-gla-n4k1.h5").string()) != std::string::npos);
+  CHECK(jobs[3].spec.find(shipped_checkpoint("niah-sse-gla-n4k1").string()) != std::string::npos);
   Batch twice = parse_batch(two_by_two, "batch.json");
   twice.prompts = {"needle.json", "needle.json"};
   CHECK_THROWS_AS(jobs_of(twice, folder.folder.path().toStdString()), Error);

@@ -8,7 +8,7 @@ namespace {
 
 CheckArguments of_needles() {
   CheckArguments arguments;
-  arguments.checkpoint = from_source("assets/checkpoints/niah-sse-gla-n4k1.h5");
+  arguments.checkpoint = from_source("assets/checkpoints/niah/niah-sse-gla-n4k1.h5");
   arguments.prompt.file = from_source("assets/prompts/needle.json");
   arguments.devices = {"cpu", "cpu"};
   return arguments;

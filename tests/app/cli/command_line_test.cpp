@@ -197,14 +197,14 @@ TEST_CASE("command line: an empty prompt's file is named") {
 TEST_CASE("command line: a checkpoint that was trained on something else than needles begins with an example of it") {
   const PromptInput usual = first_prompt({}, kCheckpoint), none = first_prompt({}, "");
   CHECK((usual.text == none.text && !usual.text.empty()));
-  const PromptInput own = first_prompt({}, kAssets + "checkpoints/mqar-gla.h5");
+  const PromptInput own = first_prompt({}, kAssets + "checkpoints/mqar/mqar-gla.h5");
   CHECK((own.text != usual.text && !own.expected.empty()));
-  CHECK(first_prompt({.text = "the"}, kAssets + "checkpoints/mqar-gla.h5").text == "the");
+  CHECK(first_prompt({.text = "the"}, kAssets + "checkpoints/mqar/mqar-gla.h5").text == "the");
 }
 
 TEST_CASE("command line: the window opens at a view and a place, on an example of what the checkpoint was trained on") {
   const Place place;
-  const std::string open = "'" + kAssets + "checkpoints/niah-sse-gla-n4k1.h5' --screenshot";
+  const std::string open = "'" + kAssets + "checkpoints/niah/niah-sse-gla-n4k1.h5' --screenshot";
   REQUIRE(place.run(open + " a.png --example 64 --layer 1 --token 40 --view routing --view 'spectrum/Rank of partitions'").status == 0);
   REQUIRE(
       place.run(open + " b.png --example 64 --number 3 --layer 1 --token 40 --view routing --view 'spectrum/Rank of partitions'").status ==

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 const std::string kAssets = from_source("assets/");
 const std::string kModule = "libstatescope-cuda.so";
-const std::string kReading = kAssets + "checkpoints/niah-gla.h5 --prompt " + kAssets + "prompts/needle.json --generate 2";
+const std::string kReading = kAssets + "checkpoints/niah/niah-gla.h5 --prompt " + kAssets + "prompts/needle.json --generate 2";
 
 fs::path program_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
@@ -64,7 +64,7 @@ constexpr const char* kNoModule = "cuda: this program was built without its CUDA
 
 TEST_CASE("device: a program without its CUDA module says so in a line, in every command that reads a model") {
   const Installed program;
-  const std::string checkpoint = kAssets + "checkpoints/niah-gla.h5";
+  const std::string checkpoint = kAssets + "checkpoints/niah/niah-gla.h5";
   for (const std::string& command :
        {"run " + kReading, "eval " + checkpoint + " --task niah --samples 1 --length 64", std::string("bench")}) {
     for (const char* device : {"cuda", "cuda:7", "cpu,cuda:1"}) {

@@ -9,6 +9,7 @@
 #include <numbers>
 #include <thread>
 
+#include "app/assets.h"
 #include "app/cli/commands.h"
 #include "app/eval/report.h"
 #include "engine/error.h"
@@ -26,7 +27,7 @@ using Catch::Matchers::WithinAbs;
 
 const fs::path kAssets = from_source("assets");
 
-fs::path checkpoint_path(const std::string& name) { return kAssets / "checkpoints" / (name + ".h5"); }
+fs::path checkpoint_path(const std::string& name) { return shipped_checkpoint(name); }
 
 struct Opened {
   explicit Opened(const std::string& name, int threads = 1)

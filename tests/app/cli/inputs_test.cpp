@@ -49,8 +49,9 @@ TEST_CASE("inputs: RULER's lines are read by every command") {
   const Place place;
   place.write("ruler.ndjson", ruler().dump() + "\r\n");
   CHECK(place.run("inspect " + kCheckpoint + " --prompt ruler.ndjson").status == 0);
-  CHECK(place.run("inspect " + kCheckpoint + " " + kAssets + "checkpoints/niah-gla.h5 --prompt -", "/dev/null", "ruler.ndjson").status ==
-        0);
+  CHECK(
+      place.run("inspect " + kCheckpoint + " " + kAssets + "checkpoints/niah/niah-gla.h5 --prompt -", "/dev/null", "ruler.ndjson").status ==
+      0);
   const Outcome needle = place.run("needle " + kCheckpoint + " --prompt ruler.ndjson", "printed");
   INFO(needle.errors);
   CHECK(needle.status == 0);

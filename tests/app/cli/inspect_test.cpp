@@ -9,6 +9,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "app/assets.h"
 #include "app/cli/commands.h"
 #include "app/inspect/checkpoints.h"
 #include "app/inspect/report.h"
@@ -24,7 +25,7 @@ namespace {
 
 using nlohmann::json;
 
-std::string shipped(const std::string& name) { return from_source("assets/checkpoints/") + name + ".h5"; }
+std::string shipped(const std::string& name) { return shipped_checkpoint(name).string(); }
 
 /// A file name that is free, and is so again at the end.
 struct Scratch {
@@ -64,9 +65,7 @@ std::string error_of(const InspectArguments& arguments) {
 TEST_CASE("inspect: of all shipped models those are ill whose routing is uneven, on their own tasks") {
   const Scratch scratch;
   InspectArguments arguments;
-  for (const auto& entry : std::filesystem::directory_iterator(from_source("assets/checkpoints"))) {
-    if (entry.path().extension() == ".h5") arguments.checkpoints.push_back(entry.path().string());
-  }
+  for (const std::filesystem::path& path : shipped_checkpoints()) arguments.checkpoints.push_back(path.string());
   CHECK(arguments.checkpoints.size() > 35);
   arguments.samples = 1;
   const json written = inspected(arguments, scratch);
@@ -415,7 +414,7 @@ TEST_CASE("inspect: a prompt or lengths of one's own; errors in one line, and no
   CHECK_THROWS_WITH(inspect_command(places), "-: two reports cannot go to one place");
   places.csv = places.checkpoints.front();
   CHECK_THROWS_WITH(inspect_command(places), places.csv + ": a report cannot take the place of the checkpoint");
-  places.checkpoints = {from_source("assets/checkpoints")};  // one of a folder's
+  places.checkpoints = {from_source("assets/checkpoints/niah")};  // one of a folder's
   CHECK_THROWS_WITH(inspect_command(places), places.csv + ": a report cannot take the place of the checkpoint");
   arguments.prompt.text = "unheardof";
   CHECK(error_of(arguments).find("unheardof") != std::string::npos);

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "app/assets.h"
 #include "app/cli/branch_report.h"
 #include "app/cli/commands.h"
 #include "app/common/recording.h"
@@ -17,7 +18,7 @@ const std::string kAssets = from_source("assets/");
 
 InterveneArguments with(const std::string& model, std::vector<std::string> interventions) {
   InterveneArguments arguments;
-  arguments.checkpoint = kAssets + "checkpoints/" + model + ".h5";
+  arguments.checkpoint = shipped_checkpoint(model).string();
   arguments.prompt.file = kAssets + "prompts/needle.json";
   arguments.interventions = std::move(interventions);
   return arguments;
@@ -73,7 +74,7 @@ TEST_CASE("intervene: what a recording takes is a line, or numbers") {
 }
 
 TEST_CASE("intervene: what two branches of a tree have apart, however they are related") {
-  const auto checkpoint = open_checkpoint(kAssets + "checkpoints/niah-sse-gla-n4k1.h5");
+  const auto checkpoint = open_checkpoint(kAssets + "checkpoints/niah/niah-sse-gla-n4k1.h5");
   const auto model = Model::load(checkpoint, make_cpu_backend(1));
   const auto tokenizer = make_tokenizer(*checkpoint, model->vocab());
   const PromptInput prompt = load_prompt({.text = {}, .ids = {}, .file = kAssets + "prompts/needle.json"});

@@ -9,7 +9,7 @@ namespace fs = std::filesystem;
 using namespace test::place;
 using nlohmann::json;
 
-const std::string kRouted = "'" + kAssets + "checkpoints/niah-sse-gla-n4k1.h5' --prompt '" + kNeedle + "'";
+const std::string kRouted = "'" + kAssets + "checkpoints/niah/niah-sse-gla-n4k1.h5' --prompt '" + kNeedle + "'";
 
 struct JsonCommand {
   std::string schema, line;
@@ -22,10 +22,10 @@ std::vector<JsonCommand> commands() {
           {"needle", "needle " + kRouted},
           {"observables", "observe " + kRouted + " --layer 1"},
           {"history", "history " + kRouted + " --layer 1 --slot 2 --token 240"},
-          {"scores", "eval '" + kAssets + "checkpoints/niah-gla.h5' --task niah --samples 2"},
-          {"scores", "eval '" + kAssets + "checkpoints/prose-gla.h5' --task text --samples 1 --length 256"},
-          {"scores", "eval '" + kAssets + "checkpoints/mqar-gla.h5' --task mqar --samples 2 --pairs 4 --length 64"},
-          {"inspection", "inspect '" + kAssets + "checkpoints/niah-sse-gla-n4k1-collapsed.h5' --samples 1 --length 64"},
+          {"scores", "eval '" + kAssets + "checkpoints/niah/niah-gla.h5' --task niah --samples 2"},
+          {"scores", "eval '" + kAssets + "checkpoints/prose/prose-gla.h5' --task text --samples 1 --length 256"},
+          {"scores", "eval '" + kAssets + "checkpoints/mqar/mqar-gla.h5' --task mqar --samples 2 --pairs 4 --length 64"},
+          {"inspection", "inspect '" + kAssets + "checkpoints/niah/niah-sse-gla-n4k1-collapsed.h5' --samples 1 --length 64"},
           {"bench-sse", "bench sse --length 64 --partitions 2"}};
 }
 

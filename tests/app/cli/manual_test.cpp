@@ -76,16 +76,16 @@ TEST_CASE("installed: the program runs from where it was installed, with what ca
   const std::string build = fs::path(program_path()).parent_path().string();
   const std::string install = "cmake --install '{}' --prefix '{}/usr' --component runtime >/dev/null";
   REQUIRE(std::system(fmt::format(fmt::runtime(install), build, place.folder.path().string()).c_str()) == 0);
-  for (const char* file :
-       {"bin/statescope", "lib/statescope/statescope-reader", "share/statescope/checkpoints/niah-gla.h5", "share/man/man1/statescope.1.gz",
-        "share/bash-completion/completions/statescope", "share/metainfo/org.statescope.Statescope.metainfo.xml",
-        "share/applications/org.statescope.Statescope.desktop", "share/icons/hicolor/scalable/apps/org.statescope.Statescope.svg"})
+  for (const char* file : {"bin/statescope", "lib/statescope/statescope-reader", "share/statescope/checkpoints/niah/niah-gla.h5",
+                           "share/man/man1/statescope.1.gz", "share/bash-completion/completions/statescope",
+                           "share/metainfo/org.statescope.Statescope.metainfo.xml", "share/applications/org.statescope.Statescope.desktop",
+                           "share/icons/hicolor/scalable/apps/org.statescope.Statescope.svg"})
     CHECK(fs::exists(place.folder / "usr" / file));
   const auto run = [&](const std::string& arguments) {
     const std::string line = "cd '{}' && QT_QPA_PLATFORM=offscreen usr/bin/statescope {} >out 2>&1";
     return std::system(fmt::format(fmt::runtime(line), place.folder.path().string(), arguments).c_str());
   };
-  CHECK(run("run usr/share/statescope/checkpoints/niah-gla.h5 --prompt usr/share/statescope/prompts/needle.json --generate 4") == 0);
+  CHECK(run("run usr/share/statescope/checkpoints/niah/niah-gla.h5 --prompt usr/share/statescope/prompts/needle.json --generate 4") == 0);
   for (const auto& spec : fs::directory_iterator(place.folder / "usr/share/statescope/figures")) {
     const std::string name = spec.path().filename().string();
     if (spec.path().extension() != ".json" || name == "needle-grid.json") continue;  // that one takes a minute

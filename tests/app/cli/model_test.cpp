@@ -6,7 +6,7 @@
 namespace statescope::model_test {
 
 TEST_CASE("model: layers, programs and a layer that is not there") {
-  ModelArguments arguments{.checkpoint = from_source("assets/checkpoints/mqar-sse-gla-n4k1.h5")};
+  ModelArguments arguments{.checkpoint = from_source("assets/checkpoints/mqar/mqar-sse-gla-n4k1.h5")};
   CHECK(model_command(arguments) == 0);
   arguments.program = true;
   CHECK(model_command(arguments) == 0);

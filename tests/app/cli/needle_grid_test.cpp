@@ -20,7 +20,7 @@ namespace {
 
 const NeedleGridQuestion kSmall{.needles = 16, .samples = 3, .lengths = {128, 256}, .depths = {0, 100}};
 
-std::filesystem::path collapsed() { return assets_folder() / "checkpoints/niah-sse-gla-n4k1-collapsed.h5"; }
+std::filesystem::path collapsed() { return assets_folder() / "checkpoints/niah/niah-sse-gla-n4k1-collapsed.h5"; }
 
 NeedleGridReader::Subject loaded(const std::filesystem::path& checkpoint) {
   const std::shared_ptr<Model> model = Model::load(open_checkpoint(checkpoint), make_cpu_backend());
@@ -87,7 +87,7 @@ TEST_CASE("needle grid: a checkpoint with other words is refused in a line; what
   const NeedleGridReader::Subject model = loaded(collapsed());
   reader.ask(1, model, {endless}, [](const NeedleGridQuestion&, Finding) {});
   reader.ask(1, {}, {}, {});
-  reader.ask(2, loaded(assets_folder() / "checkpoints/mqar-gla.h5"), {kSmall}, listener.tell());
+  reader.ask(2, loaded(assets_folder() / "checkpoints/mqar/mqar-gla.h5"), {kSmall}, listener.tell());
   const Finding refused = listener.end();
   CHECK_FALSE(refused.answer);
   CHECK(refused.refused.find('\n') == std::string::npos);

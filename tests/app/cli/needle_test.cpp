@@ -5,6 +5,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "app/assets.h"
 #include "app/cli/commands.h"
 #include "engine/error.h"
 #include "tests/catch.h"
@@ -34,7 +35,7 @@ TEST_CASE("needle: every kind of memory of the shipped models has something to t
   for (const char* name :
        {"niah-gla", "niah-gated-deltanet", "niah-sse-h-n4k1", "niah-mom", "niah-mamba2", "niah-transformer", "niah-sla-gdn"}) {
     INFO(name);
-    arguments.checkpoint = kAssets + "checkpoints/" + name + ".h5";
+    arguments.checkpoint = shipped_checkpoint(name).string();
     CHECK(needle_command(arguments) == 0);
   }
 }
@@ -44,7 +45,7 @@ TEST_CASE("needle: all of it as JSON, and as a page that loads nothing") {
   std::filesystem::remove_all(folder);
   std::filesystem::create_directory(folder);
   NeedleArguments arguments;
-  arguments.checkpoint = kAssets + "checkpoints/niah-sse-gla-n4k1.h5";
+  arguments.checkpoint = kAssets + "checkpoints/niah/niah-sse-gla-n4k1.h5";
   arguments.prompt.file = kAssets + "prompts/needle.json";
   arguments.json = (folder / "needle.json").string();
   arguments.html = (folder / "needle.html").string();
@@ -86,7 +87,7 @@ TEST_CASE("needle: all of it as JSON, and as a page that loads nothing") {
 TEST_CASE("needle: a prompt without a needle, or with nothing behind it, is refused in one line") {
   const std::filesystem::path path = std::filesystem::temp_directory_path() / "statescope-needle-test.json";
   NeedleArguments arguments;
-  arguments.checkpoint = kAssets + "checkpoints/niah-gla.h5";
+  arguments.checkpoint = kAssets + "checkpoints/niah/niah-gla.h5";
   arguments.prompt.file = path.string();
   std::ofstream(path) << R"({"prompt": "the code of ivan 1 8 1 5 ."})";
   CHECK(error_of(arguments).find("no span of it is a needle") != std::string::npos);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <iterator>
 
+#include "app/assets.h"
 #include "app/inspect/inspecting.h"
 #include "tests/catch.h"
 #include "tests/source.h"
@@ -17,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path shipped(const std::string& name) { return from_source("assets/checkpoints/") + name + ".h5"; }
+fs::path shipped(const std::string& name) { return shipped_checkpoint(name); }
 
 /// A folder that is watched, and what was read of it.
 struct Watched {

@@ -294,13 +294,13 @@ TEST_CASE("figure: a checkpoint that is another one now is refused", "[figure]")
   qt_application();
   const QTemporaryDir folder;
   const QString copy = folder.filePath("model.h5");
-  REQUIRE(QFile::copy(QString::fromStdString(kAssets + "checkpoints/niah-gla.h5"), copy));
+  REQUIRE(QFile::copy(QString::fromStdString(kAssets + "checkpoints/niah/niah-gla.h5"), copy));
   FigureArguments arguments = similarity(folder, "figure.png");
   arguments.style.dpi = 100;
   arguments.checkpoints = {copy.toStdString()};
   REQUIRE(figure_command(arguments) == 0);
   REQUIRE(QFile::remove(copy));
-  REQUIRE(QFile::copy(QString::fromStdString(kAssets + "checkpoints/niah-retnet.h5"), copy));
+  REQUIRE(QFile::copy(QString::fromStdString(kAssets + "checkpoints/niah/niah-retnet.h5"), copy));
   FigureArguments again;
   again.from = arguments.output;
   again.output = folder.filePath("again.png").toStdString();

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "app/assets.h"
 #include "datasets/task.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "tests/catch.h"
@@ -86,15 +87,21 @@ TEST_CASE("shipped prompts are examples of the evaluation split") {
 
 TEST_CASE("every shipped checkpoint but those of a trajectory has scores, and nothing else has") {
   std::set<std::string> shipped, scored;
-  for (const auto& entry : fs::directory_iterator(kAssets / "checkpoints")) {
-    if (entry.is_regular_file()) shipped.insert("assets/checkpoints/" + entry.path().filename().string());
-  }
+  for (const fs::path& path : shipped_checkpoints()) shipped.insert(("assets" / path.lexically_relative(assets_folder())).string());
   for (const fs::path& path : files(kAssets / "scores", ".json")) {
     const json scores = json::parse(std::ifstream(path));
     CHECK(scores.at("split") == "evaluation");
     for (const json& cell : scores.at("cells")) scored.insert(cell.at("checkpoint"));
   }
   CHECK(scored == shipped);
+}
+
+TEST_CASE("a shipped model is found by its name, and where it lay before") {
+  const std::filesystem::path found = assets_folder() / "checkpoints/niah/niah-gla.h5";
+  for (const char* name : {"niah-gla", "niah-gla.h5"}) CHECK(checkpoint_at(name) == found);
+  CHECK(checkpoint_at(assets_folder() / "checkpoints/niah-gla.h5") == found);
+  CHECK(checkpoint_at(found) == found);
+  for (const char* other : {"niah-gl", "", "..", "elsewhere/niah-gla.h5", "/no/such/niah-gla.h5"}) CHECK(checkpoint_at(other) == other);
 }
 
 TEST_CASE("the tables of assets/README.md are what the scores say") {

@@ -132,7 +132,8 @@ std::string read(const fs::path& path) {
 }
 
 const std::string kEval =
-    "eval assets/checkpoints/niah-gla.h5 assets/checkpoints/niah-mom.h5 --task niah --length 128,256,4 --needles 1,4 --threads 1 ";
+    "eval assets/checkpoints/niah/niah-gla.h5 assets/checkpoints/niah/niah-mom.h5 --task niah --length 128,256,4 --needles 1,4 --threads "
+    "1 ";
 
 }  // namespace
 
@@ -190,9 +191,9 @@ TEST_CASE("ranks: scores and inspections of several processes are those of one, 
     return std::vector{ended.out, read(own / "a.json"), read(own / "a.csv"), read(own / "a.h5")};
   };
   for (const std::string& words :
-       {kEval + "--samples 10",
-        std::string("inspect assets/checkpoints/niah-gla.h5 assets/checkpoints/niah-mom.h5 assets/checkpoints/niah-retnet.h5 --samples 1 "
-                    "--length 128 --threads 1")}) {
+       {kEval + "--samples 10", std::string("inspect assets/checkpoints/niah/niah-gla.h5 assets/checkpoints/niah/niah-mom.h5 "
+                                            "assets/checkpoints/niah/niah-retnet.h5 --samples 1 "
+                                            "--length 128 --threads 1")}) {
     const std::vector<std::string> one = reports(1, words);
     CHECK(one[1].size() > 100);
     for (const int ranks : {2, 4}) CHECK(reports(ranks, words) == one);
@@ -218,8 +219,8 @@ TEST_CASE("ranks: figures of a batch") {
   if (is_missing()) return;
   const TemporaryFolder folder;
   std::ofstream(folder / "batch.json") << R"({"figures": [")" << from_source("assets/figures/row-cosine.json") << R"("], "checkpoints": [")"
-                                       << from_source("assets/checkpoints/niah-sse-gla-n4k1.h5") << R"(", ")"
-                                       << from_source("assets/checkpoints/niah-sse-gla-n4k2.h5") << R"("], "format": "svg"})";
+                                       << from_source("assets/checkpoints/niah/niah-sse-gla-n4k1.h5") << R"(", ")"
+                                       << from_source("assets/checkpoints/niah/niah-sse-gla-n4k2.h5") << R"("], "format": "svg"})";
   const std::string words = "batch " + (folder / "batch.json").string();
   CHECK(Job(1, words).end().out.starts_with("2 made, 0 there already, 0 failed, in "));
   fs::rename(folder / "figures", folder / "of one");
@@ -247,12 +248,12 @@ TEST_CASE("ranks: what is wrong is said once") {
   const std::string none = said("eval assets/checkpoints/none.h5 --task niah");
   CHECK(none.starts_with("statescope: assets/checkpoints/none.h5: "));
   CHECK(std::ranges::count(none, '\n') == 1);
-  CHECK(said("eval assets/checkpoints/niah-gla.h5 --prompt -") ==
+  CHECK(said("eval assets/checkpoints/niah/niah-gla.h5 --prompt -") ==
         "statescope: several processes cannot all read standard input; give a file\n");
-  CHECK(said("inspect assets/checkpoints/niah-gla.h5 --watch") ==
+  CHECK(said("inspect assets/checkpoints/niah/niah-gla.h5 --watch") ==
         "statescope: --watch is for one process: start it without mpirun or srun\n");
-  CHECK(said("eval assets/checkpoints/mqar-gla.h5 --task niah --samples 4")
-            .starts_with("statescope: assets/checkpoints/mqar-gla.h5: cannot do task niah"));
+  CHECK(said("eval assets/checkpoints/mqar/mqar-gla.h5 --task niah --samples 4")
+            .starts_with("statescope: assets/checkpoints/mqar/mqar-gla.h5: cannot do task niah"));
 }
 
 }  // namespace statescope::ranks_test

@@ -14,7 +14,7 @@ namespace {
 using namespace test::place;
 using Catch::Matchers::Contains;
 
-const std::string kRouted = kAssets + "checkpoints/niah-sse-gla-n4k1.h5";
+const std::string kRouted = kAssets + "checkpoints/niah/niah-sse-gla-n4k1.h5";
 
 /// `statescope serve` in the folder of a place.
 class Engine {

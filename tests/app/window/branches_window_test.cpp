@@ -230,7 +230,7 @@ TEST_CASE("window: a session is saved, and opened again where it was") {
 TEST_CASE("window: after a session of another checkpoint the needle grid is of that one") {
   const QTemporaryDir folder;
   const std::string path = folder.filePath("collapsed.scope").toStdString();
-  const std::filesystem::path collapsed = assets_folder() / "checkpoints/niah-sse-gla-n4k1-collapsed.h5";
+  const std::filesystem::path collapsed = assets_folder() / "checkpoints/niah/niah-sse-gla-n4k1-collapsed.h5";
   {
     RealWindow test;
     test.window.open_checkpoint(collapsed, load_prompt({}, default_run().prompt.string()));

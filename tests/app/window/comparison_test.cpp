@@ -281,16 +281,15 @@ TEST_CASE("there are at most four models, their letters free again when one is c
 
 TEST_CASE("shipped models under one cursor: what is taken from each other are their snapshots, at any token and layer", "[peers]") {
   test_application();
-  const std::filesystem::path checkpoints = assets_folder() / "checkpoints";
   const auto make = [] { return make_session_source(nullptr); };
   const std::unique_ptr<RunSource> source = make();
   MainWindow window(*source, {.start_words = "test", .theme = ThemeChoice::light, .scale = 1, .autoplay = false, .make_source = make});
   window.resize(1600, 900);
   window.show();
-  window.open_checkpoint(checkpoints / "niah-sse-gla-n4k1.h5", load_prompt({}, default_run().prompt.string()));
-  window.compare_with(checkpoints / "trajectories/niah-sse-gla-n4k1-step8333.h5");
-  window.compare_with(checkpoints / "niah-gla.h5");
-  window.compare_with(checkpoints / "mqar-gla.h5");
+  window.open_checkpoint(shipped_checkpoint("niah-sse-gla-n4k1"), load_prompt({}, default_run().prompt.string()));
+  window.compare_with(shipped_checkpoint("niah-sse-gla-n4k1-step8333"));
+  window.compare_with(shipped_checkpoint("niah-gla"));
+  window.compare_with(shipped_checkpoint("mqar-gla"));
   const Comparison& comparison = window.comparison();
   const auto stands = [&] {
     const ViewPanel& panel = *window.rows().difference()->panels().front();

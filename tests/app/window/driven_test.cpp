@@ -204,7 +204,7 @@ TEST_CASE("driven: two models are compared under one cursor and left again", "[o
   Driven test(shipped_prompt());
   const std::int64_t tokens = test.navigator().tokens();
   Comparison& comparison = test.window.comparison();
-  test.window.compare_with(assets_folder() / "checkpoints/niah-gla.h5");
+  test.window.compare_with(assets_folder() / "checkpoints/niah/niah-gla.h5");
   REQUIRE(comparison.peers().size() == 1);
   PeerRun& peer = *comparison.peers().front();
   const auto both_stand = [&] {

@@ -109,7 +109,7 @@ TEST_CASE("lessons: each shipped one goes from the first key to the last and bac
 
 TEST_CASE("lessons: one that is left gives back the run and the place before it; its end leads to the next") {
   LessonWindow w;
-  const std::filesystem::path own = assets_folder() / "checkpoints/niah-sse-gla-n4k1.h5";
+  const std::filesystem::path own = assets_folder() / "checkpoints/niah/niah-sse-gla-n4k1.h5";
   w.window.open_shipped(own);
   Navigator& navigator = w.window.navigator();
   const auto own_stands = [&] {

@@ -19,7 +19,7 @@
 namespace statescope::test::place {
 
 inline const std::string kAssets = from_source("assets/"), kNeedle = kAssets + "prompts/needle.json";
-inline const std::string kCheckpoint = kAssets + "checkpoints/niah-gla.h5", kReading = kCheckpoint + " --prompt " + kNeedle;
+inline const std::string kCheckpoint = kAssets + "checkpoints/niah/niah-gla.h5", kReading = kCheckpoint + " --prompt " + kNeedle;
 
 inline std::string program_path() { return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "statescope"; }
 

@@ -88,7 +88,7 @@ TEST_CASE("session archive: saved in one window, opened in another that has neit
   QTemporaryDir here, there;
   const fs::path checkpoint = here.filePath("own.h5").toStdString(), session = here.filePath("lecture.scope").toStdString();
   const fs::path given = there.filePath("lecture.scope.zip").toStdString();
-  fs::copy_file(assets_folder() / "checkpoints/niah-gla.h5", checkpoint);
+  fs::copy_file(assets_folder() / "checkpoints/niah/niah-gla.h5", checkpoint);
   std::string model;
   {
     Desk desk;
@@ -122,14 +122,14 @@ TEST_CASE("session archive: what is none, damaged or hostile is refused in a lin
   const fs::path at = home.path().toStdString(), session = at / "a.scope", archive = at / "a.scope.zip", folder = at / "unpacked";
   {
     Desk desk;
-    desk.window.open_shipped(assets_folder() / "checkpoints/niah-gla.h5");
+    desk.window.open_shipped(assets_folder() / "checkpoints/niah/niah-gla.h5");
     REQUIRE(QTest::qWaitFor([&] { return desk.window.navigator().run() && !desk.window.navigator().is_opening(); }, long_enough_ms));
     desk.window.navigator().save_session(session);
     REQUIRE(QTest::qWaitFor([&] { return has_session(desk.window); }, long_enough_ms));
   }
-  const fs::path checkpoint = assets_folder() / "checkpoints/niah-gla.h5";
+  const fs::path checkpoint = assets_folder() / "checkpoints/niah/niah-gla.h5";
   CHECK_FALSE(pack_session(session, checkpoint, archive, 1000).has_checkpoint);
-  CHECK_THROWS_AS(pack_session(session, assets_folder() / "checkpoints/niah-sse-gla-n4k1.h5", at / "b.scope.zip"), Error);
+  CHECK_THROWS_AS(pack_session(session, assets_folder() / "checkpoints/niah/niah-sse-gla-n4k1.h5", at / "b.scope.zip"), Error);
   const std::string record = read_file(session, 10'000'000), whole = read_file(archive, 100'000'000);
   const fs::path bad = at / "bad.zip";
   const std::vector<std::string> before = [&] {
@@ -180,7 +180,7 @@ TEST_CASE("session: a checkpoint that has gone is asked for, and found where the
   const fs::path checkpoint = home.filePath("gone.h5").toStdString(), elsewhere = home.filePath("sub/of another name.h5").toStdString(),
                  session = home.filePath("a.scope").toStdString();
   fs::create_directory(elsewhere.parent_path());
-  fs::copy_file(assets_folder() / "checkpoints/niah-gla.h5", checkpoint);
+  fs::copy_file(assets_folder() / "checkpoints/niah/niah-gla.h5", checkpoint);
   {
     Desk desk;
     desk.window.open_shipped(checkpoint);
@@ -195,7 +195,7 @@ TEST_CASE("session: a checkpoint that has gone is asked for, and found where the
   auto* const locate = desk.window.error_bar().findChild<QPushButton*>();
   CHECK(locate->isVisible());
   CHECK(locate->text() == "Locate…");
-  desk.window.open_session(session, assets_folder() / "checkpoints/niah-retnet.h5");
+  desk.window.open_session(session, assets_folder() / "checkpoints/niah/niah-retnet.h5");
   REQUIRE(desk.says("has changed since"));
   CHECK(locate->isVisible());
   desk.window.open_session(session, elsewhere);

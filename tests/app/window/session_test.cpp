@@ -29,7 +29,7 @@ TEST_CASE("run --session: a session goes on where it was, with the tokens that o
   std::filesystem::create_directories(folder);
   const std::string once = folder / "once.scope", twice = folder / "twice.scope";
   const auto begin = [&](const std::string& session, const char* tokens) {
-    return command_line({"run", kAssets + "checkpoints/niah-gla.h5", "--prompt", kAssets + "prompts/needle.json", "--session", session,
+    return command_line({"run", kAssets + "checkpoints/niah/niah-gla.h5", "--prompt", kAssets + "prompts/needle.json", "--session", session,
                          "--generate", tokens, "--temperature", "1.5", "--seed", "7"});
   };
   REQUIRE(begin(once, "12") == 0);
@@ -68,14 +68,14 @@ TEST_CASE("run --session: a session goes on where it was, with the tokens that o
   CHECK((imported.branches[2].parent == -1 && imported.branches[3].parent == 0 && imported.current == 4));
   CHECK(command_line({"run", "--session", once, "--branch", "3"}) == 1);  // is of another prompt
   CHECK(command_line({"run", "--session", once, "--branch", "4", "--against", "0"}) == 0);
-  CHECK(command_line({"run", kAssets + "checkpoints/niah-gla.h5", "--text", "ivan", "--memory", "64"}) == 2);
+  CHECK(command_line({"run", kAssets + "checkpoints/niah/niah-gla.h5", "--text", "ivan", "--memory", "64"}) == 2);
 
   CHECK(begin(once, "1") == 1);  // is there already
   CHECK(command_line({"run", "--session", folder / "none.scope"}) == 1);
   CHECK(command_line({"run", "--session", once, "--text", "ivan"}) == 2);
   CHECK(command_line({"run", "--session", once, "--seed", "1"}) == 2);
   CHECK(command_line({"run", "--prompt", kAssets + "prompts/needle.json"}) == 2);
-  CHECK(command_line({"run", kAssets + "checkpoints/niah-gla.h5"}) == 2);
+  CHECK(command_line({"run", kAssets + "checkpoints/niah/niah-gla.h5"}) == 2);
   std::filesystem::remove_all(folder);
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("run --session: saved after every pass of a prompt, the session has al
   std::ofstream ids(folder / "ids.txt");
   for (int i = 0; i < 3000; ++i) ids << i % 40 << ' ';
   ids.close();
-  RunArguments arguments{.checkpoint = kAssets + "checkpoints/niah-gla.h5",
+  RunArguments arguments{.checkpoint = kAssets + "checkpoints/niah/niah-gla.h5",
                          .prompt = {.text = {}, .ids = folder / "ids.txt", .file = {}},
                          .generate = 2,
                          .session = folder / "run.scope",

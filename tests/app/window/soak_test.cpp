@@ -55,7 +55,7 @@ class Reader {
                            .settings = nullptr,
                            .autoplay = false,
                            .make_source = [] { return make_session_source(nullptr); }}),
-        checkpoints_(files_in(assets_folder() / "checkpoints", "niah-", ".h5")),
+        checkpoints_(files_in(assets_folder() / "checkpoints/niah", "niah-", ".h5")),
         lessons_(files_in(assets_folder() / "lessons", "", ".md")) {
     std::erase_if(lessons_, [](const fs::path& file) { return file.filename() == "README.md"; });
     window_.resize(1400, 900);

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <thread>
 
+#include "app/assets.h"
 #include "app/inspect/figures.h"
 #include "app/inspect/inspecting.h"
 #include "engine/error.h"
@@ -44,7 +45,7 @@ struct Folder {
   test::TemporaryFolder folder;
   void write(std::int64_t step) const {
     const char* const bytes = step == 100 ? "mqar-gla" : step == 200 ? "mqar-retnet" : "mqar-gated-deltanet";
-    fs::copy_file(from_source("assets/checkpoints/") + bytes + ".h5", folder / ("gla-step" + std::to_string(step) + ".h5"));
+    fs::copy_file(shipped_checkpoint(bytes), folder / ("gla-step" + std::to_string(step) + ".h5"));
   }
 };
 

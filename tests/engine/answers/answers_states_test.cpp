@@ -323,7 +323,7 @@ TEST_CASE("needle story: what cannot be asked is refused in a line, and work tha
 }
 
 TEST_CASE("on a shipped model the right answer is known, and the needle's story is whole") {
-  const auto checkpoint = open_checkpoint(from_source("assets/checkpoints/niah-sse-gla-n4k1.h5"));
+  const auto checkpoint = open_checkpoint(from_source("assets/checkpoints/niah/niah-sse-gla-n4k1.h5"));
   const std::shared_ptr<Model> model = Model::load(checkpoint, make_cpu_backend(2));
   PromptInput prompt;
   prompt.text = "the lamp was large . the code of ivan 1 8 1 5 . the mill was old . what is the code of ivan ";

@@ -156,7 +156,7 @@ TEST_CASE("collapse report: heads have the class of their rank") {
 }
 
 TEST_CASE("collapse report: what changes where a layer's or a head's read is taken away is what a run by hand shows") {
-  const auto checkpoint = open_checkpoint(kAssets / "checkpoints/niah-sse-gla-n4k1.h5");
+  const auto checkpoint = open_checkpoint(kAssets / "checkpoints/niah/niah-sse-gla-n4k1.h5");
   const std::shared_ptr<Model> model = Model::load(checkpoint, make_cpu_backend(1));
   const std::vector<std::int32_t> ids = some_ids(200);
   const SequenceReport report = inspect_sequence(*model, ids);

@@ -98,8 +98,11 @@ bool is_up_to(const std::vector<json>& scores, const json& prompt_cell) {
 }
 
 std::vector<std::filesystem::path> shipped_checkpoints() {
-  std::vector<std::filesystem::path> paths = entries(kSource / "assets/checkpoints");
-  std::erase_if(paths, [](const std::filesystem::path& path) { return path.extension() != ".h5"; });
+  std::vector<std::filesystem::path> paths;
+  for (const char* task : {"mqar", "niah", "prose"}) {
+    const std::vector<std::filesystem::path> some = entries(kSource / "assets/checkpoints" / task);
+    paths.insert(paths.end(), some.begin(), some.end());
+  }
   return paths;
 }
 

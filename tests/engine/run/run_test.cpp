@@ -393,7 +393,7 @@ TEST_CASE("run: routing is a part of what the budget is for") {
 TEST_CASE("run: ten thousand seeks in a long recording, most of it in a file, against a reading that records nothing") {
   constexpr std::int64_t tokens = 32'768, seeks = 10'000, compared = 200;
   constexpr std::size_t budget = 32 << 20;
-  const auto checkpoint = open_checkpoint(from_source("assets/checkpoints/niah-sse-gla-n4k1.h5"));
+  const auto checkpoint = open_checkpoint(from_source("assets/checkpoints/niah/niah-sse-gla-n4k1.h5"));
   const std::shared_ptr<Model> model = Model::load(checkpoint, make_cpu_backend(1));
   std::mt19937 random(3);
   const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n)); };

@@ -11,7 +11,7 @@
 namespace statescope::test::session_test {
 namespace {
 
-const std::filesystem::path kNeedles = from_source("assets/checkpoints/niah-gla.h5");
+const std::filesystem::path kNeedles = from_source("assets/checkpoints/niah/niah-gla.h5");
 
 }  // namespace
 

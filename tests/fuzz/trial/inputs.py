@@ -87,7 +87,7 @@ class Seeds:
             self.make("figure", "state", gla, "--ids", self.ids, "--generate", "0", "-o", folder / f"state.{ending}", "--dpi", "60")
         self.make(
             "eval",
-            ASSETS / "checkpoints/niah-gla.h5",
+            ASSETS / "checkpoints/niah/niah-gla.h5",
             "--task",
             "niah",
             "--length",
@@ -311,7 +311,7 @@ def data(chance, seeds, at):
 
 def prompt(chance, seeds, at):
     """A prompt, as text, JSON, lines of JSON and ids."""
-    niah, needles = ASSETS / "checkpoints/niah-gla.h5", ASSETS / "prompts/needle.json"
+    niah, needles = ASSETS / "checkpoints/niah/niah-gla.h5", ASSETS / "prompts/needle.json"
     kind = chance.randrange(6)
     source = (
         seeds.ids,
@@ -329,7 +329,7 @@ def prompt(chance, seeds, at):
         ["run", niah, "--prompt", name],
         ["needle", niah, "--prompt", name],
         ["run", niah, "--prompt", name],
-        chance.choice((["run", niah, "--prompt", name], ["eval", ASSETS / "checkpoints/prose-gla.h5", "--prompt", name, "--reply", "1"])),
+        chance.choice((["run", niah, "--prompt", name], ["eval", ASSETS / "checkpoints/prose/prose-gla.h5", "--prompt", name, "--reply", "1"])),
     )[kind]
 
 
@@ -368,7 +368,7 @@ def text(chance, seeds, at):
         )
     )
     (at / "stdin").write_bytes(damaged(chance, words))
-    niah = ASSETS / "checkpoints" / chance.choice(("niah-gla.h5", "prose-gla.h5"))
+    niah = ASSETS / "checkpoints" / chance.choice(("niah/niah-gla.h5", "prose/prose-gla.h5"))
     as_option = damaged(chance, words).replace(b"\0", b"")[:3000]
     return chance.choice(
         (

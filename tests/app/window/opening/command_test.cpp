@@ -15,7 +15,7 @@ TEST_CASE("opening command: checkpoint, prompt, place and views; what no line ca
       *source, {.theme = ThemeChoice::light, .scale = 1, .autoplay = false, .make_source = [] { return make_session_source(nullptr); }});
   window.show();
   CHECK(opening_command(window).line.empty());
-  const std::filesystem::path checkpoint = std::filesystem::absolute(assets_folder() / "checkpoints/niah-gla.h5").lexically_normal();
+  const std::filesystem::path checkpoint = std::filesystem::absolute(assets_folder() / "checkpoints/niah/niah-gla.h5").lexically_normal();
   window.open_shipped(checkpoint);
   const auto stands = [&] { return window.navigator().run() && !window.navigator().is_opening() && window.navigator().is_current(); };
   REQUIRE(QTest::qWaitFor(stands, long_enough_ms));

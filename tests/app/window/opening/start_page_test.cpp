@@ -63,8 +63,8 @@ TEST_CASE("start page: a prompt without a model is read by a shipped one, a text
 }
 
 TEST_CASE("start page: each model says what it is for, from its own file, its scores and the lessons") {
-  const std::vector<std::filesystem::path> models = {assets_folder() / "checkpoints/niah-sse-gla-n4k1.h5",
-                                                     assets_folder() / "checkpoints/mqar-transformer.h5"};
+  const std::vector<std::filesystem::path> models = {assets_folder() / "checkpoints/niah/niah-sse-gla-n4k1.h5",
+                                                     assets_folder() / "checkpoints/mqar/mqar-transformer.h5"};
   std::vector<std::string> said;
   tell_about_models(models, [&](const std::filesystem::path&, const QString& about) {
     said.push_back(about.toStdString());

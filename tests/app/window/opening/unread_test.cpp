@@ -27,7 +27,7 @@ bool says(const MainWindow& window, const QString& words) {
 
 TEST_CASE("the first picture comes before the whole prompt has been read; at the end all is as if read at once") {
   test_application();
-  const std::filesystem::path checkpoint = assets_folder() / "checkpoints" / "niah-sse-gla-n4k1.h5";
+  const std::filesystem::path checkpoint = shipped_checkpoint("niah-sse-gla-n4k1");
   PromptInput prompt;
   for (std::int32_t i = 0; i < 700; ++i) prompt.ids.push_back(1 + i * 7 % 40);
   prompt.generate = 3;
