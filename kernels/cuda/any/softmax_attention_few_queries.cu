@@ -29,13 +29,14 @@ struct Problem {
   Rows<const float> q, k, v;  // [queries, H, d], [keys, Hkv, d], [keys, Hkv, V]
   Rows<float> o;              // [queries, H, V]
   std::int64_t H, Hkv, d, V;
-  int heads_per_block, blocks_per_kv_head;
+  std::int64_t blocks_per_kv_head;  // thread blocks that share the heads of a key head
   float scale;
   std::int64_t window;
   Rows<const std::int32_t> given;  // [queries, given_heads, given_width]: ascending blocks of given_size keys; absent: all keys are seen
   std::int64_t given_heads, given_width, given_size;
   DeviceSegments segments;
   const std::int32_t* cu_seqlens_k;
+  std::int64_t parts;     // of the query that sees most keys
   Softmax* part_softmax;  // [queries, H, parts]
   float* part_o;          // [queries, H, parts, V]
 };
@@ -99,6 +100,10 @@ __device__ void load_row(float (&x)[Columns], const float* row, std::int64_t n) 
   }
 }
 
+/// Keys that a warp takes at a time.
+template <int Heads>
+constexpr int keys_at_a_time = Heads == 8 ? 4 : 8;
+
 /// `Heads` queries of a warp. Lane l has of columns l, l + 32, …, and the softmax of head l % Heads; its own share of the total.
 template <int Columns, int Heads>
 struct Running {
@@ -110,7 +115,7 @@ struct Running {
 template <int Columns, int Heads>
 __device__ void attend(Running<Columns, Heads>& running, const float (&q)[Heads][Columns], const Problem& p, const Query& x,
                        Rows<const float> k, Rows<const float> v, std::int64_t n, std::int64_t end) {
-  constexpr int keys = Heads == 8 ? 4 : 8, scores = keys * Heads, at_once = Columns * Heads > 64 ? 1 : Columns > 8 ? 2 : 4;
+  constexpr int keys = keys_at_a_time<Heads>, scores = keys * Heads, at_once = Columns * Heads > 64 ? 1 : Columns > 8 ? 2 : 4;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::int64_t own = n + lane % scores / Heads;  // the key of this lane's score
 
@@ -180,8 +185,8 @@ __global__ void __launch_bounds__(threads, 1) attend_part_kernel(Problem p) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const std::int64_t group = blockIdx.x % (p.Hkv * p.blocks_per_kv_head), piece = blockIdx.x / (p.Hkv * p.blocks_per_kv_head);
   const std::int64_t kv_head = group / p.blocks_per_kv_head, group_heads = p.H / p.Hkv;
-  const std::int64_t first_of_group = group % p.blocks_per_kv_head * p.heads_per_block;
-  const int heads = static_cast<int>(std::min<std::int64_t>(p.heads_per_block, group_heads - first_of_group));
+  const std::int64_t first_of_group = group % p.blocks_per_kv_head * Heads;
+  const int heads = static_cast<int>(std::min<std::int64_t>(Heads, group_heads - first_of_group));
   const std::int64_t first_head = kv_head * group_heads + first_of_group;
   const Query x = query_of(p, piece / p.segments.longest, piece % p.segments.longest, kv_head);
   const std::int64_t part = x.part(), begin = blockIdx.y * part, end = std::min(begin + part, x.count);
@@ -192,10 +197,9 @@ __global__ void __launch_bounds__(threads, 1) attend_part_kernel(Problem p) {
   for (int h = 0; h < Heads; ++h) load_row(q[h], p.q.row(x.row) + (first_head + h) * p.d, h < heads ? p.d : 0);
   const Rows<const float> k{p.k.row(0) + kv_head * p.d, p.k.stride}, v{p.v.row(0) + kv_head * p.V, p.v.stride};
   Running<Columns, Heads> running;
-  constexpr int keys = Heads == 8 ? 4 : 8;
+  constexpr int keys = keys_at_a_time<Heads>, scores = keys * Heads;
   for (std::int64_t n = begin + warp * keys; n < end; n += warps * keys) attend(running, q, p, x, k, v, n, end);
 
-  constexpr int scores = keys * Heads;
 #pragma unroll
   for (int distance = Heads; distance < scores; distance *= 2) running.total += __shfl_xor_sync(~0U, running.total, distance);
   if (lane < Heads) memory.softmax[warp][lane] = {running.peak, running.total};
@@ -213,7 +217,7 @@ __global__ void __launch_bounds__(threads, 1) attend_part_kernel(Problem p) {
       factor[w] = memory.softmax[w][h].peak == peak ? 1 : expf(memory.softmax[w][h].peak - peak);
       total = fmaf(factor[w], memory.softmax[w][h].total, total);
     }
-    const std::int64_t head = x.row * p.H + first_head + h, at = head * gridDim.y + blockIdx.y;
+    const std::int64_t head = x.row * p.H + first_head + h, at = head * p.parts + blockIdx.y;
     for (int c = static_cast<int>(threadIdx.x); h < heads && c < p.V; c += threads) {
       float sum = 0;
 #pragma unroll
@@ -226,13 +230,13 @@ __global__ void __launch_bounds__(threads, 1) attend_part_kernel(Problem p) {
 }
 
 /// A block: one head of one query (blockIdx.x), whose keys were more than one part.
-__global__ void __launch_bounds__(threads) combine_parts_kernel(Problem p, int parts_apart) {
+__global__ void __launch_bounds__(threads) combine_parts_kernel(Problem p) {
   __shared__ float factor[most_parts];
   const std::int64_t piece = blockIdx.x / p.H, h = blockIdx.x % p.H;
   const Query x = query_of(p, piece / p.segments.longest, piece % p.segments.longest, producer_head(h, p.Hkv, p.H));
   if (x.count <= x.part()) return;
   const int parts = static_cast<int>((x.count + x.part() - 1) / x.part());
-  const std::int64_t first = (x.row * p.H + h) * parts_apart;
+  const std::int64_t first = (x.row * p.H + h) * p.parts;
   float peak = -infinity, total = 0;
   for (int i = 0; i < parts; ++i) peak = fmaxf(peak, p.part_softmax[first + i].peak);
   for (int i = static_cast<int>(threadIdx.x); i < parts; i += threads) {
@@ -260,24 +264,24 @@ std::int64_t parts_of(const SoftmaxAttention& op, std::int64_t most_keys) {
 }
 
 template <int Columns, int Heads>
-void attend_parts(Problem p, unsigned parts, cudaStream_t stream) {
-  p.heads_per_block = Heads;
-  p.blocks_per_kv_head = static_cast<int>((p.H / p.Hkv + Heads - 1) / Heads);
+void attend_parts(Problem p, cudaStream_t stream) {
+  p.blocks_per_kv_head = (p.H / p.Hkv + Heads - 1) / Heads;
+  const auto parts = static_cast<unsigned>(p.parts);
   const std::int64_t pieces = p.segments.count * p.segments.longest;
   launch("softmax_attention", attend_part_kernel<Columns, Heads>, {static_cast<unsigned>(pieces * p.Hkv * p.blocks_per_kv_head), parts},
          threads, 0, stream, p);
   if (parts == 1) return;
-  launch("softmax_attention", combine_parts_kernel, static_cast<unsigned>(pieces * p.H), threads, 0, stream, p, static_cast<int>(parts));
+  launch("softmax_attention", combine_parts_kernel, static_cast<unsigned>(pieces * p.H), threads, 0, stream, p);
 }
 
 template <int Columns>
-void attend_heads(const Problem& p, unsigned parts, cudaStream_t stream) {
+void attend_heads(const Problem& p, cudaStream_t stream) {
   const std::int64_t heads = p.H / p.Hkv;
-  if (heads == 1) return attend_parts<Columns, 1>(p, parts, stream);
-  if (heads == 2) return attend_parts<Columns, 2>(p, parts, stream);
+  if (heads == 1) return attend_parts<Columns, 1>(p, stream);
+  if (heads == 2) return attend_parts<Columns, 2>(p, stream);
   constexpr int most = Columns > 8 ? 4 : 8;  // as many queries as registers hold
-  if (heads <= 4) return attend_parts<Columns, 4>(p, parts, stream);
-  attend_parts<Columns, most>(p, parts, stream);
+  if (heads <= 4) return attend_parts<Columns, 4>(p, stream);
+  attend_parts<Columns, most>(p, stream);
 }
 
 }  // namespace
@@ -308,7 +312,6 @@ void softmax_attention_few_queries(const SoftmaxAttention& op, const DeviceSegme
             .Hkv = op.k.shape[1],
             .d = op.q.shape[2],
             .V = op.v.shape[2],
-            .heads_per_block = 0,
             .blocks_per_kv_head = 0,
             .scale = op.scale,
             .window = op.window,
@@ -318,15 +321,15 @@ void softmax_attention_few_queries(const SoftmaxAttention& op, const DeviceSegme
             .given_size = op.chosen.block_size,
             .segments = segments,
             .cu_seqlens_k = cu_seqlens_k,
+            .parts = parts,
             .part_softmax = static_cast<Softmax*>(scratch),
             .part_o = reinterpret_cast<float*>(static_cast<Softmax*>(scratch) + op.q.rows() * H * parts)};
   p.given_width /= p.given_heads;
-  const auto most = static_cast<unsigned>(parts);
   const std::int64_t widest = std::max(p.d, p.V);
-  if (widest <= 64) return attend_heads<2>(p, most, stream);
-  if (widest <= 128) return attend_heads<4>(p, most, stream);
-  if (widest <= 256) return attend_heads<8>(p, most, stream);
-  attend_heads<18>(p, most, stream);
+  if (widest <= 64) return attend_heads<2>(p, stream);
+  if (widest <= 128) return attend_heads<4>(p, stream);
+  if (widest <= 256) return attend_heads<8>(p, stream);
+  attend_heads<18>(p, stream);
 }
 
 }  // namespace statescope::cuda
