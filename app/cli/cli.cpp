@@ -139,12 +139,13 @@ std::vector<DeviceChoice*> devices_of(Arguments& all) {
           &all.batch.device,     &all.window.device, &all.model.device,       &all.serve.device};
 }
 
-/// A checkpoint that is named by its name alone is the shipped one; an engine on another machine knows its own.
+/// A checkpoint that is not there may be a shipped one of that name; an engine on another machine knows its own.
 void find_shipped(Arguments& all) {
   if (!all.window.engine.place.empty()) return;
   std::vector<std::string*> named{&all.run.checkpoint,     &all.model.checkpoint,   &all.needle.checkpoint,    &all.check.checkpoint,
-                                  &all.observe.checkpoint, &all.history.checkpoint, &all.intervene.checkpoint, &all.window.checkpoint};
-  for (std::vector<std::string>* several : {&all.eval.checkpoints, &all.inspect.checkpoints})
+                                  &all.observe.checkpoint, &all.history.checkpoint, &all.intervene.checkpoint, &all.window.checkpoint,
+                                  &all.convert.from,       &all.tokenize.path};
+  for (std::vector<std::string>* several : {&all.eval.checkpoints, &all.inspect.checkpoints, &all.window.beside})
     for (std::string& one : *several) named.push_back(&one);
   for (std::string* one : named)
     if (!one->empty()) *one = checkpoint_at(*one).string();

@@ -3,6 +3,7 @@
 #include <QApplication>
 #include <algorithm>
 
+#include "app/assets.h"
 #include "app/cli/engine.h"
 #include "app/common/console.h"
 #include "app/common/interruption.h"
@@ -81,7 +82,7 @@ PageArguments::Kind PageArguments::kind() const {
   if (first.extension() == ".json") return Kind::spec;
   if (first.extension() == ".md") return Kind::lesson;
   if (!figure.engine.place.empty()) return is_lesson(first) ? Kind::lesson : Kind::checkpoints;
-  if (first.extension() == ".h5" || fs::is_directory(first, none)) return Kind::checkpoints;
+  if (first.extension() == ".h5" || fs::is_directory(first, none) || !shipped_checkpoint(first.string()).empty()) return Kind::checkpoints;
   if (first.has_extension() || first.has_parent_path())
     throw Error(first.string() + ": there is no lesson, spec or checkpoint of that name");
   find_lesson(first.string());

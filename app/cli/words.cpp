@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "app/assets.h"
 #include "app/inspect/checkpoints.h"
 #include "engine/tokenizer/nearest.h"
 
 namespace statescope {
 namespace {
 
-constexpr std::size_t kShown = 3;  // commands that look like a wrong one
+constexpr std::size_t kShown = 3;  // commands and models that look like a wrong one
 
 std::vector<std::string> commands_of(const CLI::App& app) {
   std::vector<std::string> names;
@@ -21,16 +22,19 @@ std::vector<std::string> commands_of(const CLI::App& app) {
 }
 
 [[noreturn]] void refuse_command(const std::string& word, const std::vector<std::string>& commands) {
-  const std::vector<std::string> near = nearest(word, commands, kShown);
+  std::vector<std::string> known = commands;
+  for (const std::filesystem::path& model : shipped_checkpoints()) known.push_back(model.stem().string());
+  const std::vector<std::string> near = nearest(word, known, kShown);
   const std::string there_are =
       near.empty() ? fmt::format("there are {}", fmt::join(commands, ", ")) : fmt::format("did you mean {}?", fmt::join(near, " or "));
   throw CLI::ParseError(fmt::format("there is no command {}; {}", word, there_are), 2);
 }
 
-/// Neither an option, nor a path that is there or is written as one.
+/// Neither an option, nor a path that is there or is written as one, nor a shipped model.
 bool is_command_word(const std::string& word) {
   std::error_code ignored;
-  return !word.empty() && word.front() != '-' && word.find_first_of("/.") == word.npos && !std::filesystem::exists(word, ignored);
+  return !word.empty() && word.front() != '-' && word.find_first_of("/.") == word.npos && !std::filesystem::exists(word, ignored) &&
+         shipped_checkpoint(word).empty();
 }
 
 /// `words` from `at` on: commands within commands, until one has none.

@@ -446,19 +446,15 @@ RangeChoice figure_range(std::string_view text) {
 }
 
 fs::path figure_file(const std::string& name, const fs::path& folder, const char* kind) {
-  for (const fs::path& path : {folder / name, fs::path(name)}) {
-    std::error_code none;
-    if (fs::exists(path, none)) return path;
-  }
+  std::vector<fs::path> places{folder / name, fs::path(name)};
   try {
-    if (const fs::path shipped = assets_folder() / kind / name; fs::exists(shipped)) return shipped;
+    places.push_back(assets_folder() / kind / name);
   } catch (const Error&) {
   }
-  if (std::string_view(kind) == "checkpoints") {
-    for (const fs::path& path : {folder / name, fs::path(name)}) {
-      std::error_code none;
-      if (const fs::path shipped = checkpoint_at(path); fs::exists(shipped, none)) return shipped;
-    }
+  for (const fs::path& place : places) {
+    std::error_code none;
+    const fs::path path = std::string_view(kind) == "checkpoints" ? checkpoint_at(place) : place;
+    if (fs::exists(path, none)) return path;
   }
   throw Error(name + ": there is no such file");
 }

@@ -78,8 +78,8 @@ void add_style(CLI::App& command, FigureSpec& style) {
 /// Of one that an engine on another machine opens only that machine knows.
 std::string wrong_checkpoint(const WindowArguments& window, std::string& path) {
   if (!window.engine.place.empty()) return "";
-  path = checkpoint_at(path).string();
-  return CLI::ExistingPath(path);
+  std::string found = checkpoint_at(path).string();
+  return CLI::ExistingPath(found);
 }
 
 /// WIDTHxHEIGHT. Throws Error.

@@ -63,6 +63,17 @@ TEST_CASE("small faults: a command that there is not is told, with the one that 
   CHECK(said("nowhere/model.h5").find("nowhere/model.h5") != std::string::npos);
 }
 
+TEST_CASE("small faults: a shipped model's name does wherever a checkpoint does") {
+  const Place place;
+  for (const char* command :
+       {"run niah-gla --text ivan", "tokenize niah-gla --text ivan", "model niah-gla", "convert niah-gla folder",
+        "page niah-gla --text 'ivan carla' -o page.html", "niah-gla mqar-gla --screenshot window.png"}) {
+    INFO(command);
+    CHECK(place.run(command).status == 0);
+  }
+  CHECK(place.run("niah-glaa").errors.find("there is no command niah-glaa; did you mean niah-gla") == 0);
+}
+
 TEST_CASE("small faults: help and version are commands too") {
   const Place place;
   for (const auto& [words, option] : std::vector<std::pair<std::string, std::string>>{
