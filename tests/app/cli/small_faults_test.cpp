@@ -65,9 +65,8 @@ TEST_CASE("small faults: a command that there is not is told, with the one that 
 
 TEST_CASE("small faults: a shipped model's name does wherever a checkpoint does") {
   const Place place;
-  for (const char* command :
-       {"run niah-gla --text ivan", "tokenize niah-gla --text ivan", "model niah-gla", "convert niah-gla folder",
-        "page niah-gla --text 'ivan the' -o page.html", "niah-gla niah-mom --screenshot window.png"}) {
+  for (const char* command : {"run niah-gla --text ivan", "tokenize niah-gla --text ivan", "model niah-gla", "convert niah-gla folder",
+                              "page niah-gla --text 'ivan the' -o page.html", "niah-gla niah-mom --screenshot window.png"}) {
     INFO(command);
     CHECK(place.run(command).status == 0);
   }
