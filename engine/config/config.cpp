@@ -28,6 +28,8 @@ double as_number(std::string_view key, const json& value, bool allow_infinity) {
     number = value.get<double>();
   } else if (value.is_object() && value.contains(python_float_key)) {
     number = value[python_float_key] == "Infinity" ? infinity : value[python_float_key] == "-Infinity" ? -infinity : std::nan("");
+  } else if (allow_infinity && value == "Infinity") {  // of writers whose JSON has no such number
+    number = infinity;
   } else {
     refuse(key, value, "a number");
   }

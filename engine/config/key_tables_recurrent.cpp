@@ -108,7 +108,9 @@ const KeyTable kHymba{{computed,
                       {harmless, "what a call returns", {"calc_logits_for_entire_prompt"}},
                       {harmless, "how long prompts were, not what is computed", {"seq_length"}}};
 const KeyTable kLogLinear{
+    {computed, "", {"time_step_limit", "layer_norm_epsilon"}},
     {fixed, "4", {"hidden_ratio"}},
+    {fixed, "true", {"rms_norm"}},
     {harmless, "which kernel does it, not what it does", {"fuse_swiglu"}},
     {harmless, "initialisation and training", {"time_step_rank", "time_step_min", "time_step_max", "time_step_floor"}}};
 const KeyTable kS4{{computed, "", {"hidden_size", "num_hidden_layers", "vocab_size", "s4_mode", "state_size", "norm_eps"}}};

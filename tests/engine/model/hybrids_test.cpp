@@ -65,6 +65,7 @@ TEST_CASE("hybrids: what a config of one may not say is refused by name") {
   refused(hymba_config({{"num_mamba", 2}}), "\"num_mamba\" is 2");
   refused(log_linear_config({{"dt_limit", {0.01, 1.0}}}), "\"dt_limit\" is");
   refused(log_linear_config({{"hidden_ratio", 2}}), "\"hidden_ratio\" is 2");
+  refused(log_linear_config({{"hidden_act", "relu"}}), "\"hidden_act\" is \"relu\"");
   refused(s4_config("dplr"), "\"s4_mode\" is \"dplr\"");
   refused(s4_config("diag", {{"state_size", 7}}), "\"state_size\"");
   refused(rwkv_config("rwkv7", {{"value_dim", {64, 128, 64}}}), "\"value_dim\" holds 128");
@@ -73,6 +74,38 @@ TEST_CASE("hybrids: what a config of one may not say is refused by name") {
   refused(olmo_config({{"surprise", 1}}), "\"surprise\" is 1");
   refused(jamba_config({{"attn_layer_offset", 2}}), "\"attn_layer_offset\" is 2");
   refused(jamba_config({{"num_experts_per_tok", 5}}), "\"num_experts_per_tok\" is 5");
+}
+
+TEST_CASE("log-linear Mamba-2: keys of early releases, and what those do not compute") {
+  const json infinity = {{"__float__", "Infinity"}};
+  const json early{{"rms_norm", true},     {"time_step_limit", {0.0, infinity}}, {"time_step_rank", 256}, {"time_step_min", 0.001},
+                   {"time_step_max", 0.1}, {"time_step_floor", 0.0001},          {"n_groups", 1},         {"layer_norm_epsilon", 1e-5}};
+  CHECK(complaint(log_linear_config(early)).empty());
+  for (const char* key : {"time_step_limit", "dt_limit"}) {
+    for (const json& most : {infinity, json("Infinity")}) CHECK(complaint(log_linear_config({{key, {0, most}}})).empty());
+    for (const json& limit : {json{0.0, 1.0}, json{0.001, infinity}, json{0.0}, json{0.0, "-Infinity"}, json{0.0, "infinite"}, json(0.1)}) {
+      INFO(key << " " << limit.dump());
+      CHECK(complaint(log_linear_config({{key, limit}})).find(key) != std::string::npos);
+    }
+  }
+  const std::string text = log_linear_config({{"time_step_limit", {0.0, "INFINITY"}}}).dump();
+  const std::string of_python = std::string(text).replace(text.find("\"INFINITY\""), 10, "Infinity");
+  CHECK_NOTHROW(plan_model(Config::parse(of_python)));
+
+  const auto refused = [&](const json& changes, const std::string& said) { CHECK(complaint(log_linear_config(changes)) == said); };
+  refused({{"rms_norm", false}}, "config: \"rms_norm\" is false, which is not supported: log_linear_mamba2 is computed with true alone");
+  for (const auto& [key, value, expected] : std::vector<std::tuple<const char*, json, const char*>>{
+           {"n_groups", 2, "1"}, {"rmsnorm", false, "true"}, {"norm_before_gate", true, "false"}, {"D_has_hdim", true, "false"}}) {
+    CHECK(complaint(log_linear_config({{key, value}})).empty());
+    for (const char* of_early : {"rms_norm", "time_step_limit", "time_step_rank"}) {
+      refused({{of_early, early[of_early]}, {key, value}}, "config: \"" + std::string(key) + "\" is " + value.dump() +
+                                                               ", but the releases of flash-linear-attention that write \"" + of_early +
+                                                               "\" compute with " + expected + " alone");
+    }
+  }
+  refused({{"layer_norm_epsilon", 1e-6}}, "config: \"layer_norm_epsilon\" is 1e-06, but \"norm_eps\" 1e-05");
+  refused({{"layer_norm_epsilon", 1e-5}, {"norm_eps", 1e-6}}, "config: \"layer_norm_epsilon\" is 1e-05, but \"norm_eps\" 1e-06");
+  CHECK(complaint(log_linear_config({{"layer_norm_epsilon", 1e-6}, {"norm_eps", 1e-6}})).empty());
 }
 
 TEST_CASE("Transformer: what a fixed pattern may not say is refused by name") {
