@@ -190,7 +190,7 @@ ObservedGroup observe_decay(const LayerSpan& span, Evidence& evidence) {
 
 ObservedGroup observe_delta_rule(const LayerSpan& span, Evidence& evidence) {
   const MemoryTrace* trace = evidence.trace(span.layer);
-  if (!trace || trace->rule != MemoryRule::delta || trace->steps > 1) return {};
+  if (!trace || trace->rule == MemoryRule::outer_product || trace->steps > 1) return {};
   const std::vector<std::int64_t> shape{std::ssize(trace->slots), trace->H};
   Observed beta(span, shape), prediction(span, shape), error(span, shape), relative(span, shape), cosine(span, shape), erase(span, shape),
       write(span, shape), update(span, shape), eigenvalue(span, shape);

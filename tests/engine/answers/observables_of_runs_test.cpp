@@ -198,7 +198,7 @@ TEST_CASE("observables by name: head gates, the delta rule and the output gate a
       CHECK_FALSE(asked.has("output_gate"));
     }
     const MemoryTrace* trace = evidence.trace(l);
-    REQUIRE(asked.has("erased") == (trace && trace->rule == MemoryRule::delta && trace->steps == 1));
+    REQUIRE(asked.has("erased") == (trace && trace->rule != MemoryRule::outer_product && trace->steps == 1));
     if (!asked.has("erased")) return;
     const DeltaRule rule = answer(DeltaRuleQuestion{l, 0, 1}, evidence);
     const auto visit = std::ranges::find(rule.token, t);
@@ -214,6 +214,49 @@ TEST_CASE("observables by name: head gates, the delta rule and the output gate a
     CHECK(asked.number("net_update", t, 1) == rule.update[j]);
     CHECK(asked.number("transition_eigenvalue", t, 1) == rule.along_key[j]);
   });
+}
+
+TEST_CASE("observables by name: what RWKV-7 erases and writes with its two keys, from its channels in double precision") {
+  constexpr std::int64_t H = 4, K = 16;
+  SmallEvidence run(rwkv_config("rwkv7"), kTokens);
+  for (const std::int64_t l : {0, 2}) {
+    const Asked asked(run.evidence, l, 0, kTokens);
+    const auto row = [&](const char* name, std::int64_t t, std::int64_t h) {
+      return row_of(*run.evidence.channel(l, name), t).subspan(static_cast<std::size_t>(h * K), static_cast<std::size_t>(K));
+    };
+    for (std::int64_t h = 0; h < H; ++h) {
+      std::vector<double> S(static_cast<std::size_t>(K * K));
+      for (std::int64_t t = 0; t < kTokens; ++t) {
+        INFO("layer " << l << ", head " << h << ", token " << t);
+        // S ← diag(w) S − (κ ⊙ a)ᵀ π + kᵀ v,   π = κ S
+        const std::span<const float> k = row("k", t, h), v = row("v", t, h), log_w = row("log_decay", t, h), p = row("erase_key", t, h),
+                                     a = row("erase_rate", t, h);
+        const std::vector<double> pi = read(p.data(), std::vector<float>(S.begin(), S.end()).data(), K, K);
+        double taken = 0, put = 0, both = 0, part = 0, decay = 0, square = 0, error = 0;
+        for (std::size_t r = 0; r < K; ++r) {
+          part += double{p[r]} * p[r] * a[r];
+          decay += double{p[r]} * p[r] * std::exp(double{log_w[r]});
+          square += double{p[r]} * p[r];
+          error += (v[r] - pi[r]) * (v[r] - pi[r]);
+          for (std::size_t c = 0; c < K; ++c) {
+            const double erased = double{p[r]} * a[r] * pi[c], written = double{k[r]} * v[c];
+            taken += erased * erased;
+            put += written * written;
+            both += (written - erased) * (written - erased);
+            S[r * K + c] = std::exp(double{log_w[r]}) * S[r * K + c] - erased + written;
+          }
+        }
+        const auto at = static_cast<std::size_t>(h);
+        CHECK(same(asked.number("write_strength", t, at), part));
+        CHECK(same(asked.number("prediction", t, at), norm_of(pi.data(), K)));
+        CHECK(same(asked.number("prediction_error", t, at), std::sqrt(error)));
+        CHECK(same(asked.number("erased", t, at), std::sqrt(taken)));
+        CHECK(same(asked.number("written", t, at), std::sqrt(put)));
+        CHECK(same(asked.number("net_update", t, at), std::sqrt(both)));
+        CHECK(same(asked.number("transition_eigenvalue", t, at), decay / square - part));
+      }
+    }
+  }
 }
 
 }  // namespace statescope::test::observables_of_runs
