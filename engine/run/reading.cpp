@@ -28,7 +28,7 @@ bool one_pass(std::int64_t) { return false; }
 
 /// A run of the prompt that has been read as far as that.
 std::shared_ptr<Run> read_prompt(std::shared_ptr<Model> model, const Tokenizer& tokenizer, const PromptInput& prompt,
-                                 const Run::Progress& progress, const RunOptions& options) {
+                                 const Progress& progress, const RunOptions& options) {
   const std::vector<std::int32_t> ids = encode(prompt, tokenizer).ids;
   const std::int64_t length = std::ssize(ids);
   auto run = std::make_shared<Run>(std::move(model), options);
@@ -55,7 +55,7 @@ Encoding encode(const PromptInput& prompt, const Tokenizer& tokenizer) {
 }
 
 Reading::Reading(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer, const PromptInput& prompt,
-                 const Run::Progress& progress, const RunOptions& options)
+                 const Progress& progress, const RunOptions& options)
     : Reading(read_prompt(std::move(model), *tokenizer, prompt, progress, options), tokenizer, prompt) {}
 
 Reading::Reading(std::shared_ptr<Run> run, std::shared_ptr<const Tokenizer> tokenizer, const PromptInput& prompt, BranchInfo branch,

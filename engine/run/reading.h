@@ -16,7 +16,7 @@ class Reading {
  public:
   /// Reads the prompt (not yet what is to be generated). Throws Error; Cancelled if `progress` returns false.
   Reading(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer, const PromptInput& prompt,
-          const Run::Progress& progress = {}, const RunOptions& options = {});
+          const Progress& progress = {}, const RunOptions& options = {});
   /// Of a run that has read the prompt and whatever was generated: the model's own, or a branch that left `parent`.
   Reading(std::shared_ptr<Run> run, std::shared_ptr<const Tokenizer> tokenizer, const PromptInput& prompt, BranchInfo branch = {},
           std::shared_ptr<Reading> parent = nullptr);
