@@ -119,6 +119,7 @@ struct NeedleArguments {
   std::int64_t events = 3;  // of each head
   std::string json, html;
   DeviceChoice device;
+  EngineArguments engine;
   bool force = false;
 };
 int needle_command(const NeedleArguments& arguments);
@@ -179,6 +180,7 @@ struct ModelArguments {
   std::optional<std::int64_t> layer;  // of the program; unset: each kind of layer once
   bool after_passes = false, one_token = false;
   DeviceChoice device;  // where it would live
+  EngineArguments engine;
 };
 int model_command(const ModelArguments& arguments);
 
@@ -190,6 +192,7 @@ struct InterveneArguments {
   std::optional<std::int64_t> generate;
   std::int64_t memory = 0;  // MB of a recording; 0: a quarter of what is free
   DeviceChoice device;
+  EngineArguments engine;
   std::string json;
   bool force = false;
 };

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/cli/commands.h"
@@ -10,6 +12,8 @@
 
 namespace statescope {
 
+/// Those that ask one.
+std::span<const std::string_view> commands_of_engine();
 /// Why a command has nothing to ask an engine, and what to do; empty: it has.
 std::string why_no_engine(const std::string& command);
 

@@ -1,15 +1,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <string>
-#include <vector>
 
 #include "app/cli/commands.h"
-#include "app/common/running.h"
+#include "app/cli/job_place.h"
+#include "app/common/console.h"
 #include "engine/checkpoint/printable.h"
-#include "engine/error.h"
-#include "kernels/passes/passes.h"
 
 namespace statescope {
 namespace {
@@ -29,27 +26,10 @@ void print_layers(const ModelInfo& info) {
   for (const std::string& reason : info.placement) fmt::print("{}\n", reason);
 }
 
-/// The program of a layer, as text.
-std::string program_of(const Model& model, std::int64_t layer, const ModelArguments& arguments) {
-  if (model.mixer(layer) == nullptr) return "this layer has no mixer\n";
-  const program::Program& program = model.mixer(layer)->program();
-  if (!arguments.after_passes) return program::to_string(program);
-  const program::Purpose purpose{.wanted = std::vector<bool>(program.channels.size(), false), .one_token = arguments.one_token};
-  return program::to_string(program::compiled(program, purpose));
-}
-
 /// Each program once, under the layers that have it.
-void print_programs(const Model& model, const ModelArguments& arguments) {
-  std::vector<std::pair<std::string, std::vector<std::int64_t>>> programs;
-  for (std::int64_t layer = 0; layer < model.layers(); ++layer) {
-    if (arguments.layer && layer != *arguments.layer) continue;
-    const std::string text = program_of(model, layer, arguments);
-    auto known = std::ranges::find(programs, text, &std::pair<std::string, std::vector<std::int64_t>>::first);
-    if (known == programs.end()) known = programs.insert(programs.end(), {text, {}});
-    known->second.push_back(layer);
-  }
-  for (const auto& [text, layers] : programs) {
-    const bool all = std::ssize(layers) == model.layers() && model.layers() > 1;
+void print_programs(const ModelFound& found) {
+  for (const auto& [text, layers] : found.programs) {
+    const bool all = layers.size() == found.info.layers.size() && layers.size() > 1;
     fmt::print("{}:\n{}\n", all ? "all layers" : fmt::format("layer {}", fmt::join(layers, ", ")), text);
   }
 }
@@ -57,15 +37,14 @@ void print_programs(const Model& model, const ModelArguments& arguments) {
 }  // namespace
 
 int model_command(const ModelArguments& arguments) {
-  const auto model = load_model(open_checkpoint(arguments.checkpoint), arguments.device);
-  if (arguments.layer && *arguments.layer >= model->layers())
-    throw Error(
-        fmt::format("--layer: there is no layer {}: the model has {}, 0 to {}", *arguments.layer, model->layers(), model->layers() - 1));
-  const ModelInfo info = model->info();
-  fmt::print("{}: {}, {} parameters, {} layers of width {}, vocabulary of {}\n", printable(arguments.checkpoint), info.family,
-             info.parameters, model->layers(), model->hidden(), model->vocab());
-  if (!arguments.program) return print_layers(info), 0;
-  print_programs(*model, arguments);
+  JobPlace place(arguments.checkpoint, arguments.device, arguments.engine);
+  const ModelJob job{
+      .programs = arguments.program, .layer = arguments.layer, .after_passes = arguments.after_passes, .one_token = arguments.one_token};
+  const ModelFound found = place.done(job, "model");
+  print_notes(found.info.notes);
+  fmt::print("{}: {}, {} parameters, {} layers of width {}, vocabulary of {}\n", printable(arguments.checkpoint), found.info.family,
+             found.info.parameters, found.info.layers.size(), found.hidden, found.vocab);
+  arguments.program ? print_programs(found) : print_layers(found.info);
   return 0;
 }
 

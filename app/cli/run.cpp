@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "app/assets.h"
-#include "app/cli/branch_report.h"
 #include "app/cli/run_outcome.h"
 #include "app/common/console.h"
 #include "app/common/recording.h"
 #include "app/common/running.h"
+#include "app/jobs/branch_report.h"
 #include "engine/checkpoint/digest.h"
 #include "engine/checkpoint/printable.h"
 #include "engine/error.h"
@@ -277,7 +277,7 @@ int session_command(const RunArguments& arguments, ReportFile& json_file) {
   tell(outcome, *open.model, arguments, json_file);
   if (outcome.difference && !json_file.is_standard_output()) {
     fmt::print("branch {} (after), compared with branch {} (before):\n", tree.current(), *arguments.against);
-    print(*outcome.difference, tree, *open.tokenizer);
+    print(*outcome.difference);
   }
   return 0;
 }

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "app/cli/branch_report.h"
 #include "app/cli/commands.h"
 #include "app/common/console.h"
+#include "app/jobs/branch_report.h"
 #include "engine/run/not_finite.h"
 #include "engine/snapshot.h"
 

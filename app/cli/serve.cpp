@@ -11,6 +11,7 @@
 #include "app/cli/commands.h"
 #include "app/common/interruption.h"
 #include "app/common/recording.h"
+#include "app/jobs/jobs.h"
 #include "app/remote/engine_server.h"
 #include "app/remote/remote_source.h"
 #include "engine/checkpoint/file.h"
@@ -74,6 +75,9 @@ int serve_command(const ServeArguments& arguments) {
   setup.make_source = [device = arguments.device, memory, on_cpu] {
     return make_session_source(
         on_cpu ? Session::OpenDevice() : [device] { return open_cuda_device(device); }, device, memory);
+  };
+  setup.do_job = [device = arguments.device, memory](const std::string& job, const std::filesystem::path& path, const auto& tell) {
+    return do_packed_job(job, {.checkpoint = {}, .path = path, .device = device, .memory = memory, .tell = tell});
   };
   const Interruption interruption;
   const EngineServer server(std::move(setup));

@@ -2,7 +2,6 @@
 
 #include <new>
 
-#include "app/common/console.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -13,9 +12,9 @@ std::shared_ptr<Model> load_model(std::shared_ptr<const Checkpoint> checkpoint, 
   return model;
 }
 
-int run_with_fallback(DeviceChoice& device, const std::function<int()>& command) {
+int run_with_fallback(DeviceChoice& device, const std::function<int()>& command, const std::function<void(const std::string&)>& note) {
   const auto on_cpu = [&](const std::string& why) {
-    print_note(why + "; the CPU does it from the beginning");
+    note(why + "; the CPU does it from the beginning");
     device.name = "cpu";
     return command();
   };

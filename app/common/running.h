@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 
+#include "app/common/console.h"
 #include "engine/device.h"
 #include "engine/model/model.h"
 
@@ -13,7 +14,8 @@ namespace statescope {
 std::shared_ptr<Model> load_model(std::shared_ptr<const Checkpoint> checkpoint, const DeviceChoice& device);
 
 /// Runs a command, which prints nothing before it is done. Where `auto` chose a CUDA device and that fails or runs out of memory under way,
-/// a note says so, the choice becomes the CPU, and the command runs once more. Throws what the command throws.
-int run_with_fallback(DeviceChoice& device, const std::function<int()>& command);
+/// `note` hears so, the choice becomes the CPU, and the command runs once more. Throws what the command throws.
+int run_with_fallback(DeviceChoice& device, const std::function<int()>& command,
+                      const std::function<void(const std::string&)>& note = print_note);
 
 }  // namespace statescope

@@ -10,7 +10,6 @@
 
 #include "app/common/chat_prompt.h"
 #include "app/common/console.h"
-#include "app/common/interruption.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -169,7 +168,8 @@ class EngineRuns::RunThere final : public ReadRun {
 
 template <class Answer>
 Answer EngineRuns::asked(
-    const std::function<void(EngineSource&, std::function<void(Answer)> told, std::function<void(const Failure&)> failed)>& ask) {
+    const std::function<void(EngineSource&, std::function<void(Answer)> told, std::function<void(const Failure&)> failed)>& ask,
+    const std::function<bool()>& goes_on) {
   struct Heard {
     std::optional<Answer> answer;
     std::optional<Failure> failure;
@@ -179,7 +179,7 @@ Answer EngineRuns::asked(
   ask(
       own ? *own : *standing_.back()->source_, [heard](Answer answer) { heard->answer = std::move(answer); },
       [heard](const Failure& why) { heard->failure = why; });
-  wait([&] { return heard->answer || heard->failure; }, [] { return !Interruption::asked(); });
+  wait([&] { return heard->answer || heard->failure; }, goes_on);
   if (heard->failure) throw_again(*heard->failure);
   return *std::move(heard->answer);
 }
@@ -215,6 +215,17 @@ PromptInput EngineRuns::prompt(const PromptArguments& arguments, const std::stri
 std::unique_ptr<ReadRun> EngineRuns::read(const std::string& checkpoint, const PromptInput& prompt,
                                           const std::vector<std::string>& interventions, const Progress& progress) {
   return std::make_unique<RunThere>(*this, checkpoint, prompt, interventions, progress);
+}
+
+std::string EngineRuns::work(const std::string& checkpoint, const std::string& job,
+                             const std::function<bool(double fraction, const std::string& what)>& tell) {
+  const auto heard = std::make_shared<std::pair<double, std::string>>();
+  return asked<std::string>(
+      [&](EngineSource& source, auto told, auto failed) {
+        const auto hear = [heard](double fraction, const std::string& what) { *heard = {fraction, what}; };
+        source.work({checkpoint, job}, hear, told, failed);
+      },
+      [&] { return tell(heard->first, heard->second); });
 }
 
 std::unique_ptr<EngineSource> EngineRuns::make_source() {

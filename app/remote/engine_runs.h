@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/common/interruption.h"
 #include "app/common/read_run.h"
 #include "app/remote/reached_engine.h"
 
@@ -26,6 +27,10 @@ class EngineRuns final : public RunReader {
   std::unique_ptr<ReadRun> read(const std::string& checkpoint, const PromptInput& prompt, const std::vector<std::string>& interventions,
                                 const Progress& progress) override;
   std::string device() const override { return device_; }
+  /// What a checkpoint's model is to do, packed (app/jobs/jobs.h); what came of it, likewise. `tell` hears how far it is; returning false
+  /// ends the work: it throws Cancelled. Throws Error.
+  std::string work(const std::string& checkpoint, const std::string& job,
+                   const std::function<bool(double fraction, const std::string& what)>& tell);
 
  private:
   class RunThere;
@@ -33,7 +38,9 @@ class EngineRuns final : public RunReader {
   std::unique_ptr<EngineSource> make_source();
   /// `ask` asks a source, any of them, and hears the answer or why there is none.
   template <class Answer>
-  Answer asked(const std::function<void(EngineSource&, std::function<void(Answer)> told, std::function<void(const Failure&)> failed)>& ask);
+  Answer asked(
+      const std::function<void(EngineSource&, std::function<void(Answer)> told, std::function<void(const Failure&)> failed)>& ask,
+      const std::function<bool()>& goes_on = [] { return !Interruption::asked(); });
   /// Until `is_done`. Throws Cancelled where `goes_on` returns false; Error where the engine does not come back.
   void wait(const std::function<bool()>& is_done, const std::function<bool()>& goes_on);
   void stand(RunThere& run);

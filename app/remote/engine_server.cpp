@@ -15,7 +15,8 @@ namespace statescope {
 namespace {
 
 constexpr int kSweepMs = 500;
-constexpr std::chrono::seconds kGivesPlace{30};  // to another client, where the engine is full
+constexpr std::chrono::seconds kGivesPlace{30};      // to another client, where the engine is full
+constexpr std::chrono::seconds kKeptForCommand{60};  // as long as one waits for an engine that it has lost
 
 /// Its client is there, or has not been away for long.
 bool has_place(const Served& session) {
@@ -114,7 +115,9 @@ remote::Admission EngineServer::admit(const remote::Hello& hello) {
   const auto clients = std::ranges::count_if(sessions_, [](const auto& one) { return has_place(*one.second); });
   if (clients >= setup_.most_clients)
     return {nullptr, Refusal::full, fmt::format("the engine has {} client{} already, and takes no more", clients, clients == 1 ? "" : "s")};
-  auto session = std::make_shared<Served>(random_name(), root_, setup_.make_source, about_checkpoints(setup_.device));
+  AboutCheckpoints about = about_checkpoints(setup_.device);
+  about.do_job = setup_.do_job;
+  auto session = std::make_shared<Served>(random_name(), root_, setup_.make_source, std::move(about));
   sessions_[session->id()] = session;
   return {session->attach(0, false)};
 }
@@ -127,7 +130,8 @@ void EngineServer::end_what_is_over() {
     const bool full = std::ssize(sessions_) > setup_.most_clients;
     for (auto one = sessions_.begin(); one != sessions_.end();) {
       const auto alone = one->second->alone_since();
-      const bool ends = one->second->is_over() || (alone && now - *alone > setup_.kept) || (full && !has_place(*one->second));
+      const auto kept = one->second->is_of_command() ? std::min(setup_.kept, kKeptForCommand) : setup_.kept;
+      const bool ends = one->second->is_over() || (alone && now - *alone > kept) || (full && !has_place(*one->second));
       if (ends) over.push_back(one->second);
       one = ends ? sessions_.erase(one) : std::next(one);
     }

@@ -21,6 +21,7 @@ struct ServeSetup {
   int most_clients = 8;
   Served::MakeSource make_source;
   std::string device = "cpu";      // what its runs are read on, as --device says it
+  DoJob do_job = {};               // what commands have models do; null: nothing
   std::chrono::seconds kept{600};  // a session whose client is away
 };
 

@@ -87,6 +87,11 @@ class RemoteSource final : public EngineSource {
     asked.checkpoint = name_on_engine(asked.checkpoint);
     find_out(std::move(asked), {.made = std::move(told), .failed = std::move(failed)});
   }
+  void work(remote::Work asked, std::function<void(double fraction, const std::string& what)> progress,
+            std::function<void(const std::string&)> told, std::function<void(const Failure&)> failed) override {
+    asked.checkpoint = name_on_engine(asked.checkpoint);
+    find_out(std::move(asked), {.worked = std::move(told), .progress = std::move(progress), .failed = std::move(failed)});
+  }
   void decode(std::vector<std::int32_t> ids, std::function<void(const std::string&)> told,
               std::function<void(const Failure&)> failed) override {
     find_out(remote::Decode{std::move(ids)}, {.decoded = std::move(told), .failed = std::move(failed)});
@@ -143,7 +148,8 @@ class RemoteSource final : public EngineSource {
   struct FindingOut {
     Described described = {};
     std::function<void(const PromptInput&)> made = {};
-    std::function<void(const std::string&)> decoded = {};
+    std::function<void(const std::string&)> decoded = {}, worked = {};
+    std::function<void(double fraction, const std::string& what)> progress = {};
     std::function<void(const Failure&)> failed = {};
     decltype(remote::Request::asked) asked = {};
   };
@@ -286,7 +292,13 @@ class RemoteSource final : public EngineSource {
     const std::lock_guard lock(mutex_);
     runs_.define(told);
   }
-  void hear(std::uint64_t id, const remote::Progressed& told) { call(id, &Session::OpenCallbacks::progress, told.fraction, told.what); }
+  void hear(std::uint64_t id, const remote::Progressed& told) {
+    later([this, id, told] {
+      const auto finding_out = finding_out_.find(id);
+      if (finding_out != finding_out_.end() && finding_out->second.progress) finding_out->second.progress(told.fraction, told.what);
+    });
+    call(id, &Session::OpenCallbacks::progress, told.fraction, told.what);
+  }
   void hear(std::uint64_t id, const remote::RunShown& told) {
     const std::lock_guard lock(mutex_);
     call(id, &Session::OpenCallbacks::run, runs_.run(told.run));
@@ -385,6 +397,12 @@ class RemoteSource final : public EngineSource {
     later([this, id, text = told.text] {
       const auto finding_out = finding_out_.extract(id);
       if (finding_out && finding_out.mapped().decoded) finding_out.mapped().decoded(text);
+    });
+  }
+  void hear(std::uint64_t id, const remote::Worked& told) {
+    later([this, id, found = told.found] {
+      const auto finding_out = finding_out_.extract(id);
+      if (finding_out && finding_out.mapped().worked) finding_out.mapped().worked(found);
     });
   }
   void hear(std::uint64_t id, const remote::PromptMade& told) {

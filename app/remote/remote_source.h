@@ -32,6 +32,9 @@ class EngineSource : public RunSource {
   /// A prompt that a checkpoint's own files make.
   virtual void make_prompt(remote::MakePrompt asked, std::function<void(const PromptInput&)> told,
                            std::function<void(const Failure&)> failed) = 0;
+  /// What a command has a checkpoint's model do, packed (app/jobs/jobs.h); what came of it, likewise.
+  virtual void work(remote::Work asked, std::function<void(double fraction, const std::string& what)> progress,
+                    std::function<void(const std::string&)> told, std::function<void(const Failure&)> failed) = 0;
   /// The text of these tokens together, of the model of the run that is shown.
   virtual void decode(std::vector<std::int32_t> ids, std::function<void(const std::string&)> told,
                       std::function<void(const Failure&)> failed) = 0;

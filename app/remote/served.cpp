@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/runs/post.h"
 #include "engine/error.h"
 #include "engine/remote/wire.h"
 #include "engine/tokenizer/tokenizer.h"
@@ -17,6 +18,7 @@ using remote::unpack;
 constexpr std::size_t kWindow = 2;             // snapshots on the way at a time
 constexpr std::size_t kMostUnheard = 200'000;  // events; a client that is so far behind is given up
 constexpr std::size_t kMostQuestions = 256;
+constexpr std::chrono::milliseconds kTellEvery{50};
 
 }  // namespace
 
@@ -105,6 +107,13 @@ void Served::tell(std::uint64_t id, Told told) {
   out_.add({.id = id, .told = std::move(told)});
 }
 
+void Served::tell_progress(std::uint64_t id, double fraction, const std::string& what) {
+  const auto is_older = [id](const remote::Event& event) {
+    return event.id == id && std::holds_alternative<remote::Progressed>(event.told);
+  };
+  out_.add_instead({.id = id, .told = remote::Progressed{fraction, what}}, is_older);
+}
+
 void Served::tell_run(std::uint64_t id, const std::shared_ptr<const RunInfo>& run) {
   const bool grown = shown_ && shown_->model.name == run->model.name && shown_->prompt_length == run->prompt_length &&
                      shown_->tokens.size() < run->tokens.size();
@@ -163,11 +172,7 @@ Session::OpenCallbacks Served::callbacks(std::uint64_t id) {
   };
   Session::OpenCallbacks result;
   result.progress = [weak, id](double fraction, const std::string& what) {
-    const auto is_older = [id](const remote::Event& event) {
-      return event.id == id && std::holds_alternative<remote::Progressed>(event.told);
-    };
-    if (const std::shared_ptr<Served> self = weak.lock())
-      self->out_.add_instead({.id = id, .told = remote::Progressed{fraction, what}}, is_older);
+    if (const std::shared_ptr<Served> self = weak.lock()) self->tell_progress(id, fraction, what);
   };
   result.run = [weak, id](const std::shared_ptr<const RunInfo>& run) {
     if (const std::shared_ptr<Served> self = weak.lock()) self->tell_run(id, run);
@@ -192,7 +197,8 @@ void Served::perform(remote::Request request) {
         [&](auto& asked) {
           using Asked = std::decay_t<decltype(asked)>;
           if constexpr (std::is_same_v<Asked, remote::Open> || std::is_same_v<Asked, remote::Ask> || std::is_same_v<Asked, remote::Show> ||
-                        std::is_same_v<Asked, remote::Describe> || std::is_same_v<Asked, remote::MakePrompt>) {
+                        std::is_same_v<Asked, remote::Describe> || std::is_same_v<Asked, remote::MakePrompt> ||
+                        std::is_same_v<Asked, remote::Work>) {
             perform(id, asked);
           } else if constexpr (std::is_same_v<Asked, remote::Decode>) {
             const std::shared_ptr<const Tokenizer> tokenizer = source().facts().tokenizer;
@@ -250,6 +256,27 @@ void Served::perform(std::uint64_t id, const remote::Describe& describe) {
 
 void Served::perform(std::uint64_t id, const remote::MakePrompt& make) {
   find_out(id, [make, path = root_.existing(make.checkpoint), of = about_.make_prompt](const auto&) { return of(make, path); });
+}
+
+void Served::perform(std::uint64_t id, const remote::Work& work) {
+  if (!about_.do_job) throw Error("this engine does nothing for commands");
+  using Clock = std::chrono::steady_clock;
+  // Of the thread that works. What is said of it is said on the one where a session may end.
+  const auto tell = [weak = weak_from_this(), id](double fraction, const std::string& what) {
+    post([weak, id, fraction, what] {
+      if (const std::shared_ptr<Served> self = weak.lock()) self->tell_progress(id, fraction, what);
+    });
+  };
+  find_out(id, [job = work.job, path = root_.existing(work.checkpoint), does = about_.do_job, tell](const auto& goes_on) {
+    Clock::time_point told;
+    return remote::Worked{does(job, path, [&](double fraction, const std::string& what) {
+      if (const Clock::time_point now = Clock::now(); now - told > kTellEvery) {
+        told = now;
+        tell(fraction, what);
+      }
+      return goes_on();
+    })};
+  });
 }
 
 void Served::find_out(std::uint64_t id, std::function<Describing::Told(const std::function<bool()>&)> work) {

@@ -34,6 +34,8 @@ class Served : public std::enable_shared_from_this<Served> {
   std::shared_ptr<remote::EngineEnd> attach(std::uint64_t heard, bool resumed);
   /// Nobody has been there since then; none: somebody is there. Of any thread.
   std::optional<std::chrono::steady_clock::time_point> alone_since() const;
+  /// It has found things out, or works, and reads no run that somebody might come back for.
+  bool is_of_command() const { return describing_ && !source_; }
   /// The client has said that it does not come back, or has to be given up.
   bool is_over() const;
   /// Ends its stream. Of any thread.
@@ -58,6 +60,7 @@ class Served : public std::enable_shared_from_this<Served> {
   void perform(std::uint64_t id, const remote::Show& show);
   void perform(std::uint64_t id, const remote::Describe& describe);
   void perform(std::uint64_t id, const remote::MakePrompt& make);
+  void perform(std::uint64_t id, const remote::Work& work);
   /// Beside all else.
   void find_out(std::uint64_t id, std::function<Describing::Told(const std::function<bool()>& goes_on)> work);
   Session::OpenCallbacks callbacks(std::uint64_t id);
@@ -67,6 +70,7 @@ class Served : public std::enable_shared_from_this<Served> {
 
   template <class Told>
   void tell(std::uint64_t id, Told told);
+  void tell_progress(std::uint64_t id, double fraction, const std::string& what);
   void tell_run(std::uint64_t id, const std::shared_ptr<const RunInfo>& run);
   void tell_branches(std::uint64_t id, const BranchTree& tree);
   void send_snapshot(std::size_t on_the_way);

@@ -9,7 +9,7 @@
 namespace statescope::remote {
 
 /// Grows whenever a message, or what is packed in one, changes.
-inline constexpr int kProtocol = 3;
+inline constexpr int kProtocol = 4;
 
 /// What a client says before anything else.
 struct Hello {
@@ -81,10 +81,15 @@ struct Decode {
   std::vector<std::int32_t> ids;
 };
 
+/// Something long that a command has a checkpoint's model do, beside all else.
+struct Work {
+  std::string checkpoint, job;
+};
+
 struct Request {
   std::uint64_t number = 0, heard = 0, id = 0;
   std::variant<std::monostate, Open, Read, Generate, Cancel, Intervene, AddRun, Step, GoToBranch, Save, Stand, OpenSession, Show, Ask,
-               Leave, Describe, MakePrompt, Decode>
+               Leave, Describe, MakePrompt, Decode, Work>
       asked = {};
 };
 
@@ -161,10 +166,14 @@ struct Decoded {
   std::string text;
 };
 
+struct Worked {
+  std::string found;
+};
+
 struct Event {
   std::uint64_t number = 0, heard = 0, id = 0;
   std::variant<std::monostate, Welcome, Progressed, RunShown, Failed, Done, Remarked, BranchesChanged, Placed, Saved, NotSaved, RunDefined,
-               RoutingDefined, Shown, Found, FactsTold, Described, PromptMade, Decoded>
+               RoutingDefined, Shown, Found, FactsTold, Described, PromptMade, Decoded, Worked>
       told = {};
 };
 

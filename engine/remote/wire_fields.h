@@ -5,6 +5,7 @@
 #include <array>
 
 #include "engine/remote/wire_archive.h"
+#include "engine/run/not_finite.h"
 
 namespace statescope {
 
@@ -39,6 +40,15 @@ STATESCOPE_FIELDS(ChatTurn, role, text, spans)
 STATESCOPE_FIELDS(PromptInput, text, spans, ids, expected, generate, in_chat, turns)
 STATESCOPE_FIELDS(RunPlace, layer, head, token, views)
 STATESCOPE_FIELDS(BranchTree, prompt, checkpoint, session, runs, current, redo)
+STATESCOPE_FIELDS(ScaleState, partition, head, row, factor)
+STATESCOPE_FIELDS(ImportState, run, token)
+STATESCOPE_FIELDS(ReplaceToken, id)
+STATESCOPE_FIELDS(ScaleDecay, factor)
+STATESCOPE_FIELDS(ChangeTopK, writers, readers)
+STATESCOPE_FIELDS(ForceRouting, partitions)
+STATESCOPE_FIELDS(SharpenGates, lambda)
+STATESCOPE_FIELDS(Intervention, change, at, until, layer)
+STATESCOPE_FIELDS(NotFiniteWeight, tensor, element, value)
 
 template <class Archive>
 void serialize(Archive& archive, TokenSpan& x) {

@@ -1,18 +1,7 @@
 // What a session is told and tells of its runs, on the wire.
 #include "engine/remote/wire_fields.h"
-#include "engine/run/not_finite.h"
 
 namespace statescope {
-
-STATESCOPE_FIELDS(ScaleState, partition, head, row, factor)
-STATESCOPE_FIELDS(ImportState, run, token)
-STATESCOPE_FIELDS(ReplaceToken, id)
-STATESCOPE_FIELDS(ScaleDecay, factor)
-STATESCOPE_FIELDS(ChangeTopK, writers, readers)
-STATESCOPE_FIELDS(ForceRouting, partitions)
-STATESCOPE_FIELDS(SharpenGates, lambda)
-STATESCOPE_FIELDS(Intervention, change, at, until, layer)
-STATESCOPE_FIELDS(NotFiniteWeight, tensor, element, value)
 
 namespace remote {
 

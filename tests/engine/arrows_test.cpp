@@ -61,9 +61,9 @@ const std::vector<std::vector<std::string>> kRooms{
      "engine/answers",
      "engine/session",
      "engine/remote"},
-    {"app/assets.h", "app/common",  "app/ranks",  "app/canvas", "app/bench",  "app/eval",     "app/figure", "app/film",
-     "app/batch",    "app/inspect", "app/needle", "app/runs",   "app/remote", "app/controls", "app/pages",  "app/panels",
-     "app/lesson",   "app/start",   "app/web",    "app/window", "app/cli",    "app"}};
+    {"app/assets.h", "app/common",  "app/ranks",  "app/canvas", "app/bench",  "app/eval",   "app/figure",   "app/film",
+     "app/batch",    "app/inspect", "app/needle", "app/jobs",   "app/runs",   "app/remote", "app/controls", "app/pages",
+     "app/panels",   "app/lesson",  "app/start",  "app/web",    "app/window", "app/cli",    "app"}};
 
 /// Where `file` stands in the order of rooms: the longest name that holds it; −1: nowhere.
 std::ptrdiff_t room_of(const std::string& file, const std::vector<std::string>& rooms) {

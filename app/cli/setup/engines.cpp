@@ -1,4 +1,8 @@
 // Options of an engine for other machines, and of who goes there.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "app/cli/engine.h"
 #include "app/cli/setup/setup.h"
 #include "app/remote/engine_server.h"
 #include "app/remote/reached_engine.h"
@@ -52,7 +56,10 @@ void add_serve(CLI::App& app, ServeArguments& serve) {
 
 void add_engine(CLI::App& app, EngineArguments& engine) {
   auto* place =
-      app.add_option("--engine", engine.place, "an engine on another machine (statescope serve): HOST:PORT, ssh://USER@HOST[/PROGRAM]")
+      app.add_option(
+             "--engine", engine.place,
+             fmt::format("an engine on another machine (statescope serve): HOST:PORT, ssh://USER@HOST[/PROGRAM]; for the window and {}",
+                         fmt::join(commands_of_engine(), ", ")))
           ->check(checked(check_place));
   app.add_option("--engine-token-file", engine.token_file, "a file with the word that it asks for")->needs(place)->check(CLI::ExistingFile);
   app.add_option("--engine-ca", engine.authorities, "PEM file of the certificate, or its authority, that it may show")

@@ -67,6 +67,10 @@ Request to_proto(remote::Request request) {
                    make.set_number(x.number);
                  },
                  [&](remote::Decode& x) { to.mutable_decode()->mutable_ids()->Add(x.ids.begin(), x.ids.end()); },
+                 [&](remote::Work& x) {
+                   to.mutable_work()->set_checkpoint(std::move(x.checkpoint));
+                   to.mutable_work()->set_job(std::move(x.job));
+                 },
              },
              request.asked);
   return to;
@@ -145,6 +149,11 @@ remote::Request from_proto(Request&& from) {
     case Request::kDecode:
       to.asked = remote::Decode{{from.decode().ids().begin(), from.decode().ids().end()}};
       break;
+    case Request::kWork: {
+      Work& x = *from.mutable_work();
+      to.asked = remote::Work{std::move(*x.mutable_checkpoint()), std::move(*x.mutable_job())};
+      break;
+    }
     case Request::ASKED_NOT_SET:
       break;
   }
@@ -228,6 +237,7 @@ Event to_proto(remote::Event event) {
                  },
                  [&](remote::PromptMade& x) { to.mutable_prompt_made()->set_prompt(std::move(x.prompt)); },
                  [&](remote::Decoded& x) { to.mutable_decoded()->set_text(std::move(x.text)); },
+                 [&](remote::Worked& x) { to.mutable_worked()->set_found(std::move(x.found)); },
              },
              event.told);
   return to;
@@ -322,6 +332,9 @@ remote::Event from_proto(Event&& from) {
       break;
     case Event::kDecoded:
       to.told = remote::Decoded{std::move(*from.mutable_decoded()->mutable_text())};
+      break;
+    case Event::kWorked:
+      to.told = remote::Worked{std::move(*from.mutable_worked()->mutable_found())};
       break;
     case Event::TOLD_NOT_SET:
       break;

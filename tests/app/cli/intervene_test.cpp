@@ -3,9 +3,9 @@
 #include <fstream>
 
 #include "app/assets.h"
-#include "app/cli/branch_report.h"
 #include "app/cli/commands.h"
 #include "app/common/recording.h"
+#include "app/jobs/branch_report.h"
 #include "engine/error.h"
 #include "engine/run/sampling.h"
 #include "tests/catch.h"

@@ -76,13 +76,34 @@ TEST_CASE("engine: commands write the same bytes as with the model here") {
       {"run " + reading, {"standard-output"}},
       {"run " + kRouted + " --text 'the glass was' --generate 0", {"standard-output"}},
       {"run " + kRouted + " --text 'the glass was' --generate 40", {"standard-output"}},
-      {"history " + reading + " --layer 1 --slot 2 --token 240 --json -", {"standard-output"}}};
+      {"history " + reading + " --layer 1 --slot 2 --token 240 --json -", {"standard-output"}},
+      {"needle " + reading + " --json a.json --html a.html", {"standard-output", "a.json", "a.html"}},
+      {"needle " + kReading + " --heads 1 --events 0", {"standard-output"}},
+      {"intervene " + reading + " --do 'zero partition 4 at 240' --do 'freeze decay from 230'", {"standard-output"}},
+      {"intervene " + kCheckpoint + " --text 'the glass was' --generate 3 --other " + kNeedle + " --do 'import run 1 at 2'",
+       {"standard-output"}},
+      {"model " + kRouted, {"standard-output"}},
+      {"model " + kRouted + " --program --after-passes --one-token --layer 1", {"standard-output"}}};
   for (const auto& [command, files] : commands) {
     const Both both = written(place, engine, command, files);
     INFO(command);
     CHECK(both.here.size() > 20);
     CHECK(both.here == both.there);
   }
+}
+
+TEST_CASE("engine: what interventions did is the same as JSON, where a recording may take as much") {
+  test_application();
+  const Place place;
+  const Engine engine(place, {"--memory", "512", "--max-clients", "8"});
+  const std::string command = "intervene " + kReading + " --do 'freeze decay from 200' --json ";
+  CHECK(place.run(command + "here.json --memory 64").status == 0);
+  const Outcome there = place.run(command + "there.json --engine " + engine.address);
+  INFO(there.errors);
+  CHECK(there.status == 0);
+  CHECK_THAT(there.errors, Contains("of 64.0 MB of memory"));
+  CHECK(place.text_of("here.json").size() > 1000);
+  CHECK(place.text_of("here.json") == place.text_of("there.json"));
 }
 
 TEST_CASE("engine: prompts that a model's files make are made there") {
@@ -150,7 +171,7 @@ TEST_CASE("engine: what a command cannot have of it is said") {
     CHECK(std::ranges::count(outcome.errors.substr(0, outcome.errors.find("\nRun with")), '\n') <= 1);
     return outcome.errors;
   };
-  CHECK_THAT(said("needle " + kReading, 2), Contains("needle works with the model itself: start it on the engine's machine"));
+  CHECK_THAT(said("eval niah-gla.h5 --task niah", 2), Contains("eval works with the model itself: start it on the engine's machine"));
   CHECK_THAT(said("run " + kReading + " --dump a.h5", 2), Contains("--dump does not go with --engine"));
   CHECK_THAT(said("run " + kReading + " --temperature 1", 2), Contains("--temperature does not go with --engine"));
   CHECK_THAT(said("dataset copy -o x.jsonl", 2), Contains("dataset asks no engine: leave it out"));
@@ -161,6 +182,10 @@ TEST_CASE("engine: what a command cannot have of it is said") {
   CHECK_THAT(said("observe /etc/passwd --text a", 1), Contains("lies outside of the folder that the engine shows"));
   CHECK_THAT(said("observe " + kReading + " --token 999", 1), Contains("--token 999: the run has tokens 0 to"));
   CHECK_THAT(said("observe " + kReading + " --layer 9", 1), Contains("--layer 9: the model has layers 0 to"));
+  CHECK_THAT(said("model nowhere.h5", 1), Contains("'nowhere.h5' is neither in the folder that the engine shows nor a shipped"));
+  CHECK_THAT(said("model niah-gla.h5 --program --layer 9", 1), Contains("--layer: there is no layer 9: the model has 4, 0 to 3"));
+  CHECK_THAT(said("intervene " + kReading + " --do 'zero partition 1 at 5'", 1), Contains("it has no partitions"));
+  CHECK_THAT(said("intervene " + kReading + " --do 'zero state at 5' --memory 64", 2), Contains("--memory does not go with --engine"));
   CHECK(place.names().empty());
 }
 

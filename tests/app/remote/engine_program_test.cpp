@@ -106,9 +106,9 @@ TEST_CASE("serve: wrong use is said, with status 2") {
   const Ended nobody = run({"--engine", "127.0.0.1:1", "niah-gla.h5", "--screenshot", "none.png"});
   CHECK(nobody.status == 1);
   CHECK(nobody.error == "statescope: 127.0.0.1:1: cannot connect: Connection refused\n");
-  const Ended command = run({"--engine", "127.0.0.1:1", "model", "niah-gla.h5"});
+  const Ended command = run({"--engine", "127.0.0.1:1", "check", "niah-gla.h5"});
   CHECK(command.status == 2);
-  CHECK_THAT(command.error, Contains("--engine: model works with the model itself: start it on the engine's machine"));
+  CHECK_THAT(command.error, Contains("--engine: check works with the model itself: start it on the engine's machine"));
 }
 
 TEST_CASE("serve: an engine with a certificate and a token is spoken to by who has both") {

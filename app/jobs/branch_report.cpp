@@ -1,4 +1,4 @@
-#include "app/cli/branch_report.h"
+#include "app/jobs/branch_report.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "app/cli/commands.h"
+#include "app/common/prompts.h"
 #include "engine/run/sampling.h"
 #include "views/parts.h"
 
@@ -24,15 +24,12 @@ std::string answer(const Run& run, const Tokenizer& tokenizer) {
 }
 
 /// "119 'ivan'"
-std::string token_text(const Run& run, std::int64_t token, const Tokenizer& tokenizer) {
-  return fmt::format("{} '{}'", token, visible_text(tokenizer.text_of(run.ids()[static_cast<std::size_t>(token)])));
+std::string token_text(const BranchReport& report, std::int64_t token) {
+  return fmt::format("{} '{}'", token, visible_text(report.texts[static_cast<std::size_t>(token)]));
 }
 
 /// "'8' 0.98"
-std::string prediction_text(Run& run, std::int64_t token, const Tokenizer& tokenizer) {
-  const Prediction best = most_probable(run.logits(token), 1, tokenizer)[0];
-  return fmt::format("'{}' {:.3f}", visible_text(best.text), best.probability);
-}
+std::string prediction_text(const Prediction& best) { return fmt::format("'{}' {:.3f}", visible_text(best.text), best.probability); }
 
 /// Of those that a and b have left, up to where they are one: a's, then b's.
 std::pair<std::vector<Intervention>, std::vector<Intervention>> interventions_apart(const Branches& tree, std::int64_t a, std::int64_t b) {
@@ -63,13 +60,12 @@ void print_answer(const BranchReport& report) {
   if (!report.expected.empty()) fmt::print("expected:      {}\n", printable_text(report.expected));
 }
 
-void print_predictions(const BranchReport& report, Run& before, Run& after, const Tokenizer& tokenizer) {
+void print_predictions(const BranchReport& report) {
   const RunDifference& difference = report.difference;
   if (difference.kl.empty()) return fmt::print("predictions: the same\n");
-  if (difference.changed) {
-    const std::int64_t token = *difference.changed;
-    fmt::print("predictions: first change after token {}: {}, was {}\n", token_text(before, token, tokenizer),
-               prediction_text(after, token, tokenizer), prediction_text(before, token, tokenizer));
+  if (difference.changed && report.changed_before && report.changed_after) {
+    fmt::print("predictions: first change after token {}: {}, was {}\n", token_text(report, *difference.changed),
+               prediction_text(*report.changed_after), prediction_text(*report.changed_before));
   } else {
     fmt::print("predictions: the most probable token stays the same everywhere\n");
   }
@@ -82,16 +78,16 @@ void print_predictions(const BranchReport& report, Run& before, Run& after, cons
   order.resize(std::min(order.size(), kShownTokens));
   for (std::size_t i = 0; i < order.size(); ++i)
     fmt::print("{} {:.3g} after {}", i == 0 ? "" : ",", difference.kl[order[i]],
-               token_text(before, difference.from + static_cast<std::int64_t>(order[i]), tokenizer));
+               token_text(report, difference.from + static_cast<std::int64_t>(order[i])));
   if (difference.parted) fmt::print("; from token {} on they read different texts", *difference.parted);
   fmt::print("\n");
 }
 
-void print_states(const BranchReport& report, Run& before, const Tokenizer& tokenizer) {
+void print_states(const BranchReport& report) {
   for (const BranchReport::States& at : report.states) {
-    fmt::print("states after token {}, ‖after − before‖ / ‖before‖:", token_text(before, at.token, tokenizer));
+    fmt::print("states after token {}, ‖after − before‖ / ‖before‖:", token_text(report, at.token));
     for (std::size_t layer = 0; layer < at.layers.size(); ++layer) {
-      const bool stateful = !before.model().layout(static_cast<std::int64_t>(layer)).memory.empty();
+      const bool stateful = std::ranges::count(report.stateful, static_cast<std::int64_t>(layer)) > 0;
       fmt::print("{} layer {}: {}", layer == 0 ? "" : ",", layer,
                  stateful ? fmt::format("{:.3g}", at.layers[layer].relative()) : "no state");
     }
@@ -112,7 +108,11 @@ BranchReport report_branches(const Branches& tree, std::int64_t before, std::int
                       .answer_after = answer(b, tokenizer),
                       .expected = expected,
                       .difference = tree.compare(before, after),
-                      .states = {}};
+                      .states = {},
+                      .stateful = {},
+                      .texts = {},
+                      .changed_before = {},
+                      .changed_after = {}};
   std::tie(report.only_before, report.only_after) = interventions_apart(tree, before, after);
   const std::int64_t last = std::min(a.tokens(), b.tokens()) - 1;
   std::vector<std::int64_t> tokens{last};
@@ -124,6 +124,14 @@ BranchReport report_branches(const Branches& tree, std::int64_t before, std::int
     report.states.push_back({token, {}});
     for (std::int64_t layer = 0; layer < a.model().layers(); ++layer)
       report.states.back().layers.push_back(compare_states(a, b, layer, token));
+  }
+  for (std::int64_t layer = 0; layer < a.model().layers(); ++layer) {
+    if (!a.model().layout(layer).memory.empty()) report.stateful.push_back(layer);
+  }
+  for (const std::int32_t id : a.ids()) report.texts.push_back(tokenizer.text_of(id));
+  if (const std::optional<std::int64_t> changed = report.difference.changed) {
+    report.changed_before = most_probable(a.logits(*changed), 1, tokenizer)[0];
+    report.changed_after = most_probable(b.logits(*changed), 1, tokenizer)[0];
   }
   return report;
 }
@@ -150,14 +158,13 @@ json to_json(const BranchReport& report) {
   return out;
 }
 
-void print(const BranchReport& report, const Branches& tree, const Tokenizer& tokenizer) {
-  Run &before = *tree[report.before].run, &after = *tree[report.after].run;
+void print(const BranchReport& report) {
   for (const Intervention& intervention : report.only_before) fmt::print("  before: {}\n", to_text(intervention));
   const bool both = !report.only_before.empty();
   for (const Intervention& intervention : report.only_after) fmt::print("  {}{}\n", both ? "after: " : "", to_text(intervention));
   print_answer(report);
-  print_predictions(report, before, after, tokenizer);
-  print_states(report, before, tokenizer);
+  print_predictions(report);
+  print_states(report);
 }
 
 }  // namespace statescope

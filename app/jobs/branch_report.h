@@ -1,11 +1,13 @@
-// What one branch of a run has that another has not, for the command line: logits, states, answer.
+// What one branch of a run has that another has not, as plain data: logits, states, answer.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/run/branches.h"
+#include "engine/snapshot.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace statescope {
@@ -20,7 +22,10 @@ struct BranchReport {
     std::int64_t token;
     std::vector<StateDifference> layers;
   };
-  std::vector<States> states;  // after the tokens of the interventions, and after the last that both have
+  std::vector<States> states;                               // after the tokens of the interventions, and after the last that both have
+  std::vector<std::int64_t> stateful;                       // layers that have a state
+  std::vector<std::string> texts;                           // of the tokens of `before`
+  std::optional<Prediction> changed_before, changed_after;  // what is most probable where another token is
 };
 
 /// Throws Error.
@@ -30,6 +35,6 @@ BranchReport report_branches(const Branches& tree, std::int64_t before, std::int
 /// "kl", "logit_difference", "states".
 nlohmann::json to_json(const BranchReport& report);
 /// To standard output, without what the branches are.
-void print(const BranchReport& report, const Branches& tree, const Tokenizer& tokenizer);
+void print(const BranchReport& report);
 
 }  // namespace statescope
