@@ -307,9 +307,10 @@ std::vector<MemoryTrace> MemoryTracer::trace(std::int64_t layer, std::span<const
     ForwardOptions options{.prompt_length = prompt_length, .rules = rules};
     Buffer beside;
     if (model_->reads_companion(layer)) {
-      beside = backend_->allocate(static_cast<std::size_t>(entered.shape.size()) * sizeof(float));
-      options.companion = Tensor(beside.get(), DType::f32, entered.shape);
-      backend_->upload(options.companion, ConstTensor(companion.data() + from * D, DType::f32, entered.shape));
+      const Shape shape{stretch.to - from, static_cast<std::int64_t>(companion.size()) / T};
+      beside = backend_->allocate(static_cast<std::size_t>(shape.size()) * sizeof(float));
+      options.companion = Tensor(beside.get(), DType::f32, shape);
+      backend_->upload(options.companion, ConstTensor(companion.data() + from * shape[1], DType::f32, shape));
     }
     model_->replay(layer, state, entered, from, options, &selection);
     for (auto& [memory, trace] : backend_->kept) {

@@ -84,7 +84,7 @@ class MemoryTracer {
   /// Of every matrix memory of the layer, in the order in which they are computed (most have one, GSA and normalised linear attention two,
   /// softmax none), from the start of the sequence. `residual` [T, D]: what entered the block. `channels` hears what the mixer computes on
   /// the way, in host memory. `course`: Run::course of the T tokens, where the run is a branch; empty: nothing was changed. `companion` [T,
-  /// D]: what went beside the stream, where the layer reads it. Throws std::bad_alloc.
+  /// parts · D]: what went beside the stream, where the layer reads it. Throws std::bad_alloc.
   std::vector<MemoryTrace> trace(std::int64_t layer, std::span<const float> residual, std::int64_t prompt_length,
                                  ChannelSink* channels = nullptr, std::span<const Stretch> course = {},
                                  std::span<const float> companion = {});

@@ -27,7 +27,7 @@ class Rereading final : public Observer {
     for (const Memory& memory : entering_) entered_.push_back(memory.numbers);
     options_.entered = entered_;
     if (model.has_companion()) {
-      companion_ = tensor(model.layers());
+      companion_ = tensor(model.layers(), model.companion_parts());
       options_.companion = companion_.numbers;
     }
     before.restore(state);
@@ -84,11 +84,11 @@ class Rereading final : public Observer {
   bool wants(std::string_view) const override { return false; }  // so that it is worked out as it will be under rules
 
   Tensor entering(std::int64_t layer) const { return entering_[static_cast<std::size_t>(layer)].numbers; }
-  Shape shape() const { return {options_.prompt_length - before_.position(), model_.hidden()}; }
   /// Where the layer lives.
-  Memory tensor(std::int64_t layer) const {
-    Memory memory{model_.backend(layer).allocate(static_cast<std::size_t>(shape().size()) * sizeof(float)), {}};
-    memory.numbers = Tensor(memory.buffer.get(), DType::f32, shape());
+  Memory tensor(std::int64_t layer, std::int64_t parts = 1) const {
+    const Shape shape{options_.prompt_length - before_.position(), parts * model_.hidden()};
+    Memory memory{model_.backend(layer).allocate(static_cast<std::size_t>(shape.size()) * sizeof(float)), {}};
+    memory.numbers = Tensor(memory.buffer.get(), DType::f32, shape);
     return memory;
   }
 

@@ -16,8 +16,8 @@ namespace statescope {
 
 enum class FfnKind { none, mlp, experts, channel_mix };
 
-/// What goes beside the residual stream through all layers, as wide as it: nothing, the values v of layer 0 (RWKV-7), or the embedding
-/// (Zamba).
+/// What goes beside the residual stream through all layers, as wide as it or several times as wide: nothing, the values v of layer 0
+/// (RWKV-7) with zeros behind them, or the embedding (Zamba).
 enum class Companion { none, first_values, embedding };
 
 /// How what a part puts out enters the residual stream x.
@@ -56,6 +56,7 @@ struct Plan {
   bool norm_biases = false;                       // and have a bias
   std::string embedding_norm;                     // of the embedding, before the first layer; empty: none
   Companion companion = Companion::none;
+  std::int64_t companion_parts = 1;     // of `hidden` numbers each, side by side
   std::string memory_tokens;            // [so many, hidden], which every layer reads before the first token; empty: there are none
   std::int64_t memory_token_count = 0;  // they take the positions before it
   std::int64_t most_tokens = 0;         // of a sequence; 0: any number

@@ -33,7 +33,8 @@ class FirstValues final : public ChannelSink {
  public:
   FirstValues(Backend& backend, Tensor to, ChannelSink* next) : backend_(backend), to_(to), next_(next) {}
   void channel(std::string_view name, ConstTensor values) override {
-    if (name == "v") backend_.copy(to_, values.with_row({values.row_size()}));
+    if (name == "v" && to_.row_size() > values.row_size()) backend_.fill(to_, 0);
+    if (name == "v") backend_.copy(to_.columns(0, {values.row_size()}), values.with_row({values.row_size()}));
     if (next_ && next_->wants(name)) next_->channel(name, values);
   }
   bool wants(std::string_view name) const override { return name == "v" || (next_ && next_->wants(name)); }
@@ -253,9 +254,9 @@ void Model::norm(Place& at, Tensor y, ConstTensor x, const Stack::Block::Norm& b
 /// [x | companion]
 ConstTensor Model::beside(Place& at, ConstTensor x, ConstTensor companion) {
   if (!companion) throw std::logic_error("this layer reads a companion, and none is given");
-  const Tensor both = at.workspace.tensor({x.rows(), 2 * plan_.hidden}, x.dtype);
+  const Tensor both = at.workspace.tensor({x.rows(), plan_.hidden + companion.row_size()}, x.dtype);
   at.backend.copy(both.columns(0, {plan_.hidden}), x);
-  at.backend.copy(both.columns(plan_.hidden, {plan_.hidden}), companion);
+  at.backend.copy(both.columns(plan_.hidden, {companion.row_size()}), companion);
   return both;
 }
 
@@ -290,7 +291,7 @@ void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const 
   ForwardOptions whole = options;
   if (has_companion()) {
     Place& maker = plan_.companion == Companion::first_values ? place_of(0) : home();
-    whole.companion = maker.workspace.tensor(hidden.shape);
+    whole.companion = maker.workspace.tensor({hidden.rows(), companion_parts() * plan_.hidden});
   }
   if (plan_.companion == Companion::embedding) {
     home().backend.copy(whole.companion, hidden);
@@ -325,7 +326,8 @@ void Model::forward_from(std::int64_t layer, ModelState& state, const ForwardOpt
   ForwardOptions rest = options;
   rest.entered = entered;
   // What layer 0 makes it makes anew.
-  if (layer == 0 && plan_.companion == Companion::first_values) rest.companion = place_of(0).workspace.tensor(x.shape);
+  if (layer == 0 && plan_.companion == Companion::first_values)
+    rest.companion = place_of(0).workspace.tensor({x.rows(), companion_parts() * plan_.hidden});
   go(layer, rest, x,
      [&](const Stretch& stretch, const ForwardOptions& here, Tensor rows) { blocks(stretch, state, state.position, here, rows, nullptr); });
 }

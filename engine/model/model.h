@@ -33,7 +33,7 @@ struct ForwardOptions {
   std::optional<std::int64_t> outputs = {};
   Tensor logits = {};            // [n, V]: where those of the last n tokens go, n at most `outputs`; absent: nowhere
   std::span<const Rules> rules;  // [layers]; empty: the model's own
-  Tensor companion = {};         // [T, D] of the same tokens (Companion), where a pass begins behind layer 0 of a model that has one
+  Tensor companion = {};  // [T, parts · D] of the same tokens (Companion), where a pass begins behind layer 0 of a model that has one
   std::span<const Tensor> entered = {};  // [layers] what entered each block, where a pass begins behind one that a later layer reads of
 };
 
@@ -94,8 +94,12 @@ class Model {
     const std::int64_t of_layer = stack_.blocks[static_cast<std::size_t>(layer)].companion_layer;
     return of_layer < 0 ? layers() + 1 : of_layer;
   }
-  /// Rows [D] of a token that tell all about it: what enters each block, what leaves the last one, and the companion, where there is one.
-  std::int64_t streams() const { return layers() + 1 + (has_companion() ? 1 : 0); }
+  /// How many streams in succession, from that one on, are the companion of a layer that reads one.
+  std::int64_t companion_parts(std::int64_t layer) const { return companion_stream(layer) < layers() ? 1 : companion_parts(); }
+  std::int64_t companion_parts() const { return plan_.companion_parts; }
+  /// Rows [D] of a token that tell all about it: what enters each block, what leaves the last one, and the parts of the companion, where
+  /// there is one.
+  std::int64_t streams() const { return layers() + 1 + (has_companion() ? companion_parts() : 0); }
   std::int64_t vocab() const { return plan_.vocab; }
   const Checkpoint& checkpoint() const { return *loaded_->checkpoint; }
   const std::shared_ptr<const Checkpoint>& checkpoint_ptr() const { return loaded_->checkpoint; }

@@ -14,7 +14,7 @@ class Observer {
   virtual ~Observer() = default;
   /// The residual stream [T, D] as it enters block `layer`; layer = number of layers: as it leaves the last one.
   virtual void residual(std::int64_t layer, ConstTensor x) = 0;
-  /// What goes beside the residual stream [T, D], where the model has such (Companion), once it is known.
+  /// What goes beside the residual stream [T, parts · D], where the model has such (Companion), once it is known.
   virtual void companion(ConstTensor /*x*/) {}
   virtual void channel(std::int64_t layer, std::string_view name, ConstTensor values) = 0;
   /// As ChannelSink::wants.

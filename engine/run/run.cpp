@@ -31,7 +31,7 @@ class Run::Recorder final : public Observer {
   explicit Recorder(Run& run) : run_(run) {}
 
   void residual(std::int64_t layer, ConstTensor x) override { run_.inputs_.append(layer, x); }
-  void companion(ConstTensor x) override { run_.inputs_.append(run_.model_->layers() + 1, x); }
+  void companion(ConstTensor x) override { run_.record_companion(x); }
 
   void channel(std::int64_t layer, std::string_view name, ConstTensor values) override {
     std::optional<Routes>& routes = run_.routes_[static_cast<std::size_t>(layer)];
@@ -212,12 +212,14 @@ void Run::take(std::span<const std::int32_t> ids, std::int64_t prompt_length, co
     rows(stream, host.data());
     model_->backend().upload(to, ConstTensor(host.data(), DType::f32, to.shape));
   };
+  const auto take_companion = [&](Buffer& memory, std::int64_t stream, std::int64_t parts) {
+    return side_by_side(memory, parts, x.shape, [&](std::int64_t part, Tensor to) { take_rows(stream + part, to); });
+  };
   Recorder recorder(*this);
   Buffer companion;
   reading_ = true;
   if (model_->has_companion()) {
-    options.companion = Tensor((companion = model_->backend().allocate(host.size() * sizeof(float))).get(), DType::f32, x.shape);
-    take_rows(model_->layers() + 1, options.companion);
+    options.companion = take_companion(companion, model_->layers() + 1, model_->companion_parts());
     recorder.companion(options.companion);
   }
   for (std::int64_t layer = 0; layer <= model_->layers(); ++layer) {
@@ -225,8 +227,7 @@ void Run::take(std::span<const std::int32_t> ids, std::int64_t prompt_length, co
     recorder.residual(layer, x);
     if (layer == model_->layers()) break;
     if (const std::int64_t stream = model_->companion_stream(layer); stream < layer && model_->reads_companion(layer)) {
-      options.companion = Tensor((companion = model_->backend().allocate(host.size() * sizeof(float))).get(), DType::f32, x.shape);
-      take_rows(stream, options.companion);
+      options.companion = take_companion(companion, stream, 1);
     }
     LayerRecorder channels(recorder, layer);
     model_->replay(layer, state_.layers[static_cast<std::size_t>(layer)], x, tokens(), options, &channels);

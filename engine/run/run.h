@@ -82,10 +82,8 @@ class Run {
   /// [to − from, D]: what entered the block of `layer`; of layer = number of layers: what left the last one; behind that the companion,
   /// where the model has one. Throws Error.
   std::vector<float> residual(std::int64_t layer, std::int64_t from, std::int64_t to) const;
-  /// [to − from, D]: the companion, where the layer reads one; else empty. Throws Error.
-  std::vector<float> companion(std::int64_t layer, std::int64_t from, std::int64_t to) const {
-    return model_->reads_companion(layer) ? residual(model_->companion_stream(layer), from, to) : std::vector<float>();
-  }
+  /// [to − from, parts · D]: the companion, where the layer reads one; else empty. Throws Error.
+  std::vector<float> companion(std::int64_t layer, std::int64_t from, std::int64_t to) const;
   /// What the recording takes of the device's memory, of all memory, and of the file behind it; without the run that it left.
   std::size_t bytes_on_device() const { return keyframe_bytes(true) + routing_bytes(true) + inputs_.bytes_on_device(); }
   std::size_t bytes_in_memory() const { return bytes_on_device() + keyframe_bytes(false) + routing_bytes(false) + inputs_.bytes_on_host(); }
@@ -148,6 +146,10 @@ class Run {
   /// Of what a budget is for, whatever keyframes and block inputs do.
   std::size_t routing_within(bool device_budget) const;
   Tensor block_inputs(Buffer& memory, std::int64_t layer, std::int64_t from, std::int64_t to) const;
+  void record_companion(ConstTensor x);
+  Tensor companion_inputs(Buffer& memory, std::int64_t layer, std::int64_t from, std::int64_t to) const;
+  Tensor side_by_side(Buffer& memory, std::int64_t parts, const Shape& part_shape,
+                      const std::function<void(std::int64_t part, Tensor to)>& read) const;
   MixerState replayed(std::int64_t layer, std::int64_t tokens);
   void advance(std::int64_t layer, MixerState& state, std::int64_t from, std::int64_t to);
   /// Reads one token, this run's or one that it left.

@@ -77,7 +77,8 @@ class MixerRig {
     row = &mixer_row(layer_plan.mixer);
     mixer = row->build({layer_plan.config, WeightScope(weights_, layer_plan.mixer_prefix), layer});
     layout = mixer->layout();
-    input_width_ = (layer_plan.reads_companion ? 2 : 1) * plan_.hidden;
+    const std::int64_t beside = layer_plan.companion_layer < 0 ? plan_.companion_parts : 1;
+    input_width_ = (1 + (layer_plan.reads_companion ? beside : 0)) * plan_.hidden;
   }
   explicit MixerRig(const Editable& edited, std::int64_t layer = 0) : MixerRig(edited.checkpoint(), layer) {}
 

@@ -87,6 +87,134 @@ TEST_CASE("RWKV-7: values behind layer 0 lie between their own and those of laye
   }
 }
 
+namespace {
+
+/// Layer 1 of an RWKV-7 model by spec §17.10 in double precision, from its weights: D inputs, H heads of K key and V value channels.
+class Rwkv7Layer {
+ public:
+  Rwkv7Layer(Editable& model, std::int64_t D, std::int64_t H, std::int64_t V) : model_(model), D_(D), H_(H), K_(D / H), V_(V) {}
+
+  /// y of every row [x | v₀ | …], `width` wide
+  std::vector<float> outputs(const std::vector<float>& input, std::int64_t width) {
+    std::vector<double> S(size(H_ * K_ * V_)), before(size(D_));
+    std::vector<float> all;
+    for (std::int64_t t = 0; t < std::ssize(input) / width; ++t) {
+      const auto row = input.begin() + t * width;
+      const std::vector<double> x(row, row + D_), v0(row + D_, row + D_ + H_ * V_);
+      for (const double y : output(x, before, v0, S)) all.push_back(static_cast<float>(y));
+      before = x;
+    }
+    return all;
+  }
+
+ private:
+  using Row = std::vector<double>;
+  static std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
+  static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+  std::span<const float> weight(const std::string& name) { return model_.floats("model.layers.1.attn." + name); }
+  Row product(const std::string& name, const Row& x) {
+    const std::span<const float> W = weight(name + ".weight");
+    Row y(W.size() / x.size());
+    for (std::size_t i = 0; i < W.size(); ++i) y[i / x.size()] += double{W[i]} * x[i % x.size()];
+    return y;
+  }
+  Row lora(const std::string& name, const Row& x, double (*act)(double), bool bias = true) {
+    Row low = product(name + ".lora.0", x);
+    for (double& z : low) z = act(z);
+    Row y = product(name + ".lora.2", low);
+    for (std::size_t i = 0; bias && i < y.size(); ++i) y[i] += weight(name + ".lora.2.bias")[i];
+    return y;
+  }
+
+  Row output(const Row& x, const Row& before, const Row& v0, Row& S) {
+    const auto mixed = [&](const char* which) {
+      Row y = x;
+      for (std::size_t i = 0; i < y.size(); ++i) y[i] += (before[i] - x[i]) * weight(which)[i];
+      return y;
+    };
+    const auto same = [](double z) { return z; };
+    const Row r = product("r_proj", mixed("x_r")), raw_k = product("k_proj", mixed("x_k")),
+              g = lora("g_lora", mixed("x_g"), sigmoid, false), w = lora("w_lora", mixed("x_w"), std::tanh),
+              rate = lora("a_lora", mixed("x_a"), same), mix = lora("v_lora", mixed("x_v"), same);
+    Row v = product("v_proj", mixed("x_v")), read(size(H_ * V_));
+    for (std::size_t i = 0; i < v.size(); ++i) v[i] += (v0[i] - v[i]) * sigmoid(mix[i]);
+    for (std::int64_t h = 0; h < H_; ++h) {
+      Row kappa, k, a;
+      double squares = 1e-6, bonus = 0, mean = 0, variance = 0;
+      for (std::int64_t c = 0; c < K_; ++c) {
+        const std::size_t i = size(h * K_ + c);
+        a.push_back(sigmoid(rate[i]));
+        kappa.push_back(raw_k[i] * weight("k_k")[i]);
+        squares += kappa.back() * kappa.back();
+        k.push_back(raw_k[i] * (1 + (a.back() - 1) * weight("k_a")[i]));
+        bonus += r[i] * k.back() * weight("r_k")[i];
+      }
+      Row o(size(V_));
+      for (std::int64_t n = 0; n < V_; ++n) {
+        const auto cell = [&](std::int64_t c) -> double& { return S[size((h * K_ + c) * V_ + n)]; };
+        double erased = 0;
+        for (std::int64_t c = 0; c < K_; ++c) erased += kappa[size(c)] / std::sqrt(squares) * cell(c);
+        for (std::int64_t c = 0; c < K_; ++c) {
+          const std::size_t i = size(h * K_ + c);
+          cell(c) = std::exp(-std::exp(-0.5) * sigmoid(w[i])) * cell(c) - kappa[size(c)] / std::sqrt(squares) * a[size(c)] * erased +
+                    k[size(c)] * v[size(h * V_ + n)];
+          o[size(n)] += r[i] * cell(c);
+        }
+        mean += o[size(n)] / static_cast<double>(V_);
+      }
+      for (const double z : o) variance += (z - mean) * (z - mean) / static_cast<double>(V_);
+      for (std::int64_t n = 0; n < V_; ++n) {
+        const std::size_t i = size(h * V_ + n);
+        const double normed = (o[size(n)] - mean) / std::sqrt(variance + static_cast<double>(K_) * 1e-5);
+        read[i] = (normed * weight("g_norm.weight")[i] + weight("g_norm.bias")[i] + bonus * v[i]) * g[i];
+      }
+    }
+    return product("o_proj", read);
+  }
+
+  Editable& model_;
+  std::int64_t D_, H_, K_, V_;
+};
+
+/// What goes beside the stream, and the values of layer 0.
+class Beside final : public Observer {
+ public:
+  void residual(std::int64_t, ConstTensor) override {}
+  void companion(ConstTensor x) override { companion_rows = values_of(x); }
+  void channel(std::int64_t layer, std::string_view name, ConstTensor values) override {
+    if (layer == 0 && name == "v") first_values = values_of(values.with_row({values.row_size()}));
+  }
+  std::vector<float> companion_rows, first_values;
+};
+
+}  // namespace
+
+TEST_CASE("RWKV-7: values of another width than the stream, against double precision") {
+  for (const std::int64_t width : {32, 64, 96, 192}) {
+    CAPTURE(width);
+    Editable model(rwkv_config("rwkv7", {{"value_dim", width}}));
+    MixerRig rig(model, 1);
+    const std::vector<float> x = rig.some_input(kTokens);
+    CHECK(rig.input_width() == 64 + (width + 63) / 64 * 64);
+    CHECK(difference(rig.read(x).y, Rwkv7Layer(model, 64, 4, width / 4).outputs(x, rig.input_width())) < 1e-5);
+  }
+}
+
+TEST_CASE("RWKV-7: wide values of layer 0 go beside the stream, zeros behind them") {
+  const std::shared_ptr<Model> model = Editable(rwkv_config("rwkv7", {{"value_dim", 96}})).model();
+  CHECK(model->streams() == 3 + 1 + 2);
+  const std::vector<std::int32_t> ids = some_ids(7);
+  std::vector<float> hidden(7 * 64);
+  ModelState state = model->start();
+  Beside beside;
+  model->forward(state, ids, {.prompt_length = 7, .rules = {}}, Tensor(hidden.data(), DType::f32, {7, 64}), &beside);
+  REQUIRE(beside.companion_rows.size() == 7 * 128);
+  REQUIRE(beside.first_values.size() == 7 * 96);
+  for (std::size_t t = 0; t < 7; ++t) {
+    for (std::size_t i = 0; i < 128; ++i) CHECK(beside.companion_rows[t * 128 + i] == (i < 96 ? beside.first_values[t * 96 + i] : 0));
+  }
+}
+
 TEST_CASE("RWKV-6: a token reads before it writes, and itself through its bonus alone") {
   Editable edited(rwkv_config("rwkv6"));
   edited.fill("attn.bonus", 0).fill("attn.g_norm.bias", 0);

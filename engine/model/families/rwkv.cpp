@@ -17,14 +17,18 @@ std::int64_t channel_mix_width(const Config& config, std::int64_t hidden, double
   return (expanded(hidden, config, "hidden_ratio", default_ratio) + 31) / 32 * 32;
 }
 
-/// Throws Error where a layer's values are wider than the stream, beside which those of layer 0 go.
-void require_narrow_values(const Config& config, std::int64_t hidden) {
-  if (!config.has("value_dim")) return;
+/// value_dim, the same in all layers: those of layer 0 go to all others. Throws Error.
+std::int64_t value_width(const Config& config, std::int64_t hidden, std::int64_t layers) {
+  if (!config.has("value_dim")) return hidden;
   const nlohmann::json& told = config.raw()["value_dim"];
-  for (const nlohmann::json& width : told.is_array() ? told : nlohmann::json::array({told})) {
-    if (width != hidden)
-      throw Error(fmt::format("config: \"value_dim\" holds {}, which is not supported: expected hidden_size ({})", shown(width), hidden));
+  if (!told.is_array()) return config.integer("value_dim");
+  if (std::ssize(told) != layers) throw Error(fmt::format("config: \"value_dim\" holds {} numbers for {} layers", told.size(), layers));
+  for (const nlohmann::json& width : told) {
+    if (width != told.front())
+      throw Error(fmt::format("config: \"value_dim\" holds {}, which is not supported: expected that of layer 0 ({})", shown(width),
+                              shown(told.front())));
   }
+  return config.with("value_dim", told.front()).integer("value_dim");
 }
 
 }  // namespace
@@ -45,14 +49,19 @@ Plan plan_rwkv(const Config& config, const std::string& family) {
   plan.norm_biases = config.boolean("norm_bias", true);
   if (config.boolean("norm_first", true)) plan.embedding_norm = "model.layers.0.pre_norm.weight";
   plan.tied = config.boolean("tie_word_embeddings", false);
-  if (seventh) require_narrow_values(config, plan.hidden);
-  if (seventh) plan.companion = Companion::first_values;
   const ChannelMixPlan mix{.width = channel_mix_width(config, plan.hidden, seventh ? 4 : 3.5), .receptance = !seventh};
   const std::int64_t layers = config.integer("num_hidden_layers", 24, 1, kMaxLayers);
+  Config of_layer = config;
+  if (seventh) {
+    const std::int64_t width = value_width(config, plan.hidden, layers);
+    of_layer = config.with("value_dim", width);
+    plan.companion = Companion::first_values;
+    plan.companion_parts = (width + plan.hidden - 1) / plan.hidden;
+  }
   for (std::int64_t i = 0; i < layers; ++i) {
     const std::string prefix = fmt::format("model.layers.{}.", i);
     plan.layers.push_back({.mixer = family,
-                           .config = config,
+                           .config = of_layer,
                            .mixer_prefix = prefix + "attn.",
                            .mixer_norm = prefix + "attn_norm.weight",
                            .reads_companion = seventh && i > 0,

@@ -86,6 +86,15 @@ bool near(std::span<const float> found, std::span<const float> expected) {
   return largest(expected) < 1e-12 ? largest(found) < 1e-9 : relative_error(found, expected) < 1e-4;
 }
 
+/// Of a head's state, as §16.9 measures a layer's reading: a row whose keys are nearly 0 is what rounding leaves of it. Of RWKV-7 with
+/// wider values, layer 1, token 0, head 0: k_0 = −3e-4 out of a sum of numbers near 1, and 4e-4 of the row is 3e-8 of the state.
+bool near_in(std::span<const float> state, std::span<const float> found, std::span<const float> expected) {
+  double squares = 0, error = 0;
+  for (const double x : state) squares += x * x;
+  for (std::size_t i = 0; i < found.size(); ++i) error += std::pow(double{found[i]} - expected[i], 2);
+  return std::sqrt(error) <= std::max(1e-9, 1e-5 * std::sqrt(squares));
+}
+
 /// Row `row` of a slot's state after `token`, from what tokens wrote.
 std::vector<float> row_of_tokens(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t row, std::int64_t token) {
   if (!trace.of_cells()) return sum(trace, slot, head, row_provenance(trace, slot, head, row, token));
@@ -121,7 +130,8 @@ TEST_CASE("provenance: the signed list of tokens behind a row of a state adds up
           for (const std::int64_t row : {std::int64_t{0}, trace.K - 1}) {
             const Contributions c = row_provenance(trace, slot, head, row, token);
             const std::span<const float> expected(state.matrix(slot, head) + row * trace.V, static_cast<std::size_t>(trace.V));
-            CHECK(near(sum(trace, slot, head, c), expected));
+            const std::span<const float> S(state.matrix(slot, head), static_cast<std::size_t>(trace.K * trace.V));
+            CHECK(near_in(S, sum(trace, slot, head, c), expected));
           }
         });
       }

@@ -69,6 +69,7 @@ TEST_CASE("hybrids: what a config of one may not say is refused by name") {
   refused(s4_config("dplr"), "\"s4_mode\" is \"dplr\"");
   refused(s4_config("diag", {{"state_size", 7}}), "\"state_size\"");
   refused(rwkv_config("rwkv7", {{"value_dim", {64, 128, 64}}}), "\"value_dim\" holds 128");
+  refused(rwkv_config("rwkv7", {{"value_dim", {64, 64}}}), "\"value_dim\" holds 2 numbers for 3 layers");
   refused(rwkv_config("rwkv7", {{"attn", {{"layers", {1}}}}}), "\"attn\" is");
   refused(rwkv_config("rwkv6", {{"hidden_act", "relu"}}), "\"hidden_act\" is \"relu\"");
   refused(olmo_config({{"surprise", 1}}), "\"surprise\" is 1");

@@ -242,6 +242,8 @@ inline std::vector<SmallModel> small_models() {
       {"rwkv6, 20 channels, no biases, no first norm",
        rwkv_config("rwkv6", {{"hidden_size", 60}, {"num_heads", 3}, {"expand_k", 1.0}, {"norm_bias", false}, {"norm_first", false}})},
       {"rwkv7", rwkv_config("rwkv7")},
+      {"rwkv7, wider values", rwkv_config("rwkv7", {{"value_dim", {96, 96, 96}}})},
+      {"rwkv7, narrower values", rwkv_config("rwkv7", {{"value_dim", 48}})},
       {"rwkv7, 20 channels, exact unit keys",
        rwkv_config("rwkv7",
                    {{"hidden_size", 60}, {"head_dim", 20}, {"fuse_norm", false}, {"intermediate_size", nullptr}, {"hidden_ratio", 2}})},
