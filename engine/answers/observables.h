@@ -1,6 +1,6 @@
-// Every quantity of spec §12.1–12.7, §12.9, §12.10 that one layer has at one token, by its name, so that all of them can be asked of any
-// run. What is a map over tokens has a question of its own (engine/findings/findings.h): implicit attention, who wrote a state, what became
-// of a needle.
+// Every quantity of spec §12.1–12.7, §12.9, §12.10, §17.9 and §17.17 that one layer has at one token, by its name, so that all of them can
+// be asked of any run. What is a map over tokens has a question of its own (engine/findings/findings.h): implicit attention, who wrote a
+// state, what became of a needle.
 #pragma once
 
 #include <span>
@@ -40,7 +40,7 @@ struct Observed {
 struct ObservableRow {
   std::string_view name;
   std::string_view axes;      // of one token's numbers: "[slots, heads]"; empty: one number
-  std::string_view unit;      // "1", "probability", "nat", "tokens"; "state", "value", "hidden": in that of its entries
+  std::string_view unit;      // "1", "probability", "nat", "tokens", "rad"; "state", "value", "hidden": in that of its entries
   std::string_view equation;  // with its source
   Accuracy accuracy = kRecomputed;
 };

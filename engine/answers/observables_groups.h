@@ -23,6 +23,14 @@ ObservedGroup observe_similarity(const LayerSpan& span, Evidence& evidence);
 ObservedGroup observe_distinguishability(const LayerSpan& span, Evidence& evidence);
 ObservedGroup observe_norms(const LayerSpan& span, Evidence& evidence);
 ObservedGroup observe_output_gate(const LayerSpan& span, Evidence& evidence);
+
+ObservedGroup observe_two_readouts(const LayerSpan& span, Evidence& evidence);
+ObservedGroup observe_memory_tokens(const LayerSpan& span, Evidence& evidence);
+
+ObservedGroup observe_eigenvalues(const LayerSpan& span, Evidence& evidence);
+ObservedGroup observe_kernel(const LayerSpan& span, Evidence& evidence);
+ObservedGroup observe_remembered(const LayerSpan& span, Evidence& evidence);
+
 ObservedGroup observe_residual(const LayerSpan& span, Evidence& evidence);
 
 }  // namespace statescope

@@ -24,4 +24,10 @@ Held zero_order_hold(const std::vector<float>& A, const std::vector<float>& B, d
   return result;
 }
 
+HeldState zero_order_hold(std::complex<double> A, double dt) {
+  // e^z − 1 = 2 e^{z/2} sinh(z/2), which keeps its digits where z = Δ A is small; where A is 0, B̄ is Δ
+  const std::complex<double> half = 0.5 * dt * A;
+  return {std::exp(2.0 * half), std::abs(A) > 0 ? 2.0 * std::exp(half) * std::sinh(half) / A : dt};
+}
+
 }  // namespace statescope

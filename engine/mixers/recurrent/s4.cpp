@@ -66,12 +66,9 @@ class S4 final : public Mixer {
       const std::size_t c = i / static_cast<std::size_t>(N_), n = i % static_cast<std::size_t>(N_);
       const std::size_t at = n * static_cast<std::size_t>(hidden_) + c;
       const std::complex<double> A(-std::exp(double{re[i]}), im[i]);
-      // e^z − 1 = 2 e^{z/2} sinh(z/2), which keeps its digits where z = Δ A is small; where A is 0, B̄ is Δ
-      const double dt = std::exp(double{log_dt[c]});
-      const std::complex<double> half = 0.5 * dt * A, held = std::exp(2.0 * half);
-      const std::complex<double> B = std::abs(A) > 0 ? 2.0 * std::exp(half) * std::sinh(half) / A : dt;
-      A_bar[at] = static_cast<float>(held.real()), A_bar[part + at] = static_cast<float>(held.imag());
-      B_bar[at] = static_cast<float>(B.real()), B_bar[part + at] = static_cast<float>(B.imag());
+      const HeldState held = zero_order_hold(A, std::exp(double{log_dt[c]}));
+      A_bar[at] = static_cast<float>(held.A.real()), A_bar[part + at] = static_cast<float>(held.A.imag());
+      B_bar[at] = static_cast<float>(held.B.real()), B_bar[part + at] = static_cast<float>(held.B.imag());
       C_bar[at] = C[2 * i], C_bar[part + at] = C[2 * i + 1];
     }
     A_ = laid_out(weights, A_bar, 2, N_, hidden_);

@@ -9,24 +9,9 @@
 #include "engine/mixers/recurrent/hold.h"
 #include "tests/catch.h"
 #include "tests/engine/analysis/evidence_of.h"
+#include "tests/engine/analysis/hippo.h"
 
 namespace statescope::test::legendre_test {
-namespace {
-
-struct Hippo {
-  std::vector<float> A, B;
-
-  explicit Hippo(std::size_t N) : A(N * N) {
-    for (std::size_t n = 0; n < N; ++n) {
-      B.push_back(std::sqrt(2 * static_cast<float>(n) + 1));
-      for (std::size_t k = 0; k < n; ++k) A[n * N + k] = -B[n] * B[k];
-      A[n * N + n] = -static_cast<float>(n + 1);
-    }
-  }
-};
-
-}  // namespace
-
 TEST_CASE("Legendre: HiPPO's matrix is known, and others are told from it") {
   Hippo hippo(9);
   CHECK(is_legendre(hippo.A, hippo.B));
@@ -70,12 +55,7 @@ TEST_CASE("Legendre: a state that has read a slow signal gives it back, the late
 
 TEST_CASE("answers: what a channel's coefficients say of its input; other matrices and other layers say nothing") {
   constexpr std::int64_t N = 10, kTokens = 21;
-  Editable edited(s4_config("hippo"));
-  const Hippo hippo(N);
-  for (const char* layer : {"0", "1"}) {
-    std::ranges::copy(hippo.A, edited.floats(std::string("model.layers.") + layer + ".s4.kernel.A").begin());
-    std::ranges::copy(hippo.B, edited.floats(std::string("model.layers.") + layer + ".s4.kernel.B").begin());
-  }
+  Editable edited = hippo_model();
   SmallEvidence run(edited.checkpoint(), kTokens);
   const RememberedQuestion question{.layer = 1, .channel = 3, .token = 15, .from = 2, .to = kTokens};
   const Remembered all = answer(question, run.evidence);

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "engine/error.h"
+#include "tests/engine/analysis/hippo.h"
 #include "tests/engine/answers/observables_asked.h"
 
 namespace statescope::test::observables_of_runs {
@@ -17,7 +18,7 @@ TEST_CASE("observables by name: each has an equation with its source, a unit and
     }
   }
   std::set<std::string> mixers;
-  in_every_layer([&](Evidence& evidence, const Asked& asked, std::int64_t l) {
+  const auto look = [&](Evidence& evidence, const Asked& asked, std::int64_t l) {
     mixers.insert(evidence.layer(l).mixer);
     for (const Observables::Quantity& quantity : asked.all().quantities) {
       INFO(quantity.name);
@@ -26,7 +27,10 @@ TEST_CASE("observables by name: each has an equation with its source, a unit and
       CHECK(std::ssize(quantity.shape) == std::ranges::count(quantity.axes, ',') + (quantity.axes.empty() ? 0 : 1));
       if (std::ranges::any_of(quantity.values, [](float value) { return !std::isnan(value); })) found.insert(quantity.name);
     }
-  });
+  };
+  in_every_layer(look);
+  SmallEvidence hippo(hippo_model().checkpoint(), kTokens);
+  look(hippo.evidence, Asked(hippo.evidence, 1, 0, kTokens), 1);
   CHECK(found == known);
   for (const MixerRow& row : mixer_table()) CHECK(mixers.contains(std::string(row.name)));
 }
