@@ -14,15 +14,18 @@
 #include <utility>
 
 #include "app/cli/commands.h"
+#include "app/cli/job_place.h"
 #include "app/common/console.h"
 #include "app/common/interruption.h"
 #include "app/inspect/figures.h"
 #include "app/inspect/inspecting.h"
 #include "app/inspect/kept_results.h"
 #include "app/inspect/watch.h"
+#include "app/inspect/window_command.h"
 #include "app/ranks/packed.h"
 #include "app/ranks/ranks.h"
 #include "engine/error.h"
+#include "engine/remote/wire.h"
 
 namespace statescope {
 namespace {
@@ -85,7 +88,45 @@ std::string why_not(const InspectArguments& arguments, const FoundCheckpoint& fo
   return why + (was_given ? "" : "; skipped");
 }
 
-AllInspected inspect_here(const InspectArguments& arguments, const FoundCheckpoints& found, std::vector<std::string>& failures) {
+/// The engine's, called as they were.
+FoundCheckpoints find_there(JobPlace& place, const std::vector<std::string>& given) {
+  FoundCheckpoints all;
+  for (const std::string& name : given) {
+    try {
+      FoundCheckpoints found = place.done(name, FindJob(), "looking for checkpoints");
+      std::ranges::move(found.checkpoints, std::back_inserter(all.checkpoints));
+      std::ranges::move(found.skipped, std::back_inserter(all.skipped));
+    } catch (const Cancelled&) {
+      throw;
+    } catch (const Error&) {
+      all.checkpoints.push_back({name});  // to inspect it says why
+    }
+  }
+  return all;
+}
+
+/// Options of the window that name the same engine.
+std::string words_of(const EngineArguments& engine) {
+  std::string words = "--engine " + shell_word(engine.place);
+  for (const auto& [option, file] : {std::pair("--engine-token-file", engine.token_file), std::pair("--engine-ca", engine.authorities)}) {
+    if (!file.empty()) words += fmt::format(" {} {}", option, shell_word(std::filesystem::absolute(file).lexically_normal()));
+  }
+  return words;
+}
+
+Inspected inspect_there(JobPlace& place, const InspectArguments& arguments, const FoundCheckpoint& found,
+                        const std::function<bool(double)>& tell) {
+  const auto prompt = [&](const PromptArguments& of) { return place.prompt(of, found.path); };
+  Inspected inspected =
+      place.done(found.path, inspect_job(arguments, found, prompt), [&](double part, const std::string&) { return tell(part); });
+  print_notes(inspected.notes);
+  inspected.engine = words_of(arguments.engine);
+  return inspected;
+}
+
+/// One after the other; `place`: the engine's, or null.
+AllInspected inspect_each(const InspectArguments& arguments, JobPlace* place, const FoundCheckpoints& found,
+                          std::vector<std::string>& failures) {
   AllInspected inspected;
   ProgressBar bar("inspecting");
   const auto count = static_cast<double>(found.checkpoints.size());
@@ -95,7 +136,8 @@ AllInspected inspect_here(const InspectArguments& arguments, const FoundCheckpoi
       return !Interruption::asked();
     };
     try {
-      inspected.all.push_back(inspect_checkpoint(arguments, found.checkpoints[i], tell));
+      inspected.all.push_back(place ? inspect_there(*place, arguments, found.checkpoints[i], tell)
+                                    : inspect_checkpoint(arguments, found.checkpoints[i], tell));
     } catch (const Error& error) {
       if (Interruption::asked()) break;
       if (found.checkpoints.size() == 1) throw;
@@ -131,7 +173,7 @@ AllInspected inspect_on(Ranks& ranks, const InspectArguments& arguments, const F
     if (!outcomes[i]) continue;
     const auto& [bytes, why] = *outcomes[i];
     if (!bytes.empty()) {
-      inspected.all.push_back(unpacked_inspected(bytes));
+      inspected.all.push_back(remote::unpack<Inspected>(bytes));
       print_notes(inspected.all.back().notes);
     } else {
       if (jobs.size() == 1) throw Error(why);
@@ -146,24 +188,28 @@ std::string inspect_for(const InspectArguments& arguments, const std::string& jo
   const auto [path, steps] = unpacked<std::pair<std::string, std::int64_t>>(job);
   try {
     const Inspected inspected = inspect_checkpoint(arguments, {path, steps}, [&](double part) { return tell(part), true; });
-    return packed(std::pair(packed(inspected), std::string()));
+    return packed(std::pair(remote::pack(inspected), std::string()));
   } catch (const Error& error) {
     return packed(std::pair(std::string(), std::string(error.what())));
   }
 }
 
-/// With processes that it is spread over, or none.
+/// With processes that it is spread over, or none; or on an engine.
 int inspect_once(const InspectArguments& arguments, Ranks* ranks) {
   ReportFile json_file(arguments.json, arguments.force), page(arguments.html, arguments.force), table(arguments.csv, arguments.force);
-  const FoundCheckpoints found = find_checkpoints(arguments.checkpoints);
+  std::optional<JobPlace> there;
+  if (!arguments.engine.place.empty()) there.emplace(arguments.device, arguments.engine);
+  const FoundCheckpoints found = there ? find_there(*there, arguments.checkpoints) : find_checkpoints(arguments.checkpoints);
   std::vector<std::string> failures = found.skipped;
   for (std::string& why : failures) why += "; skipped";
   if (found.checkpoints.empty()) {
     for (const std::string& why : failures) print_failure(why);
     throw Error(arguments.checkpoints.front() + ": there is no checkpoint in this folder");
   }
-  const Interruption interruption;
-  const auto [all, failed] = ranks ? inspect_on(*ranks, arguments, found, failures) : inspect_here(arguments, found, failures);
+  std::optional<Interruption> interruption;
+  if (!there) interruption.emplace();
+  const auto [all, failed] =
+      ranks ? inspect_on(*ranks, arguments, found, failures) : inspect_each(arguments, there ? &*there : nullptr, found, failures);
   for (const std::string& why : failures) print_failure(why);
   if (all.empty()) throw Error(Interruption::asked() ? "interrupted; nothing was inspected" : "no checkpoint could be inspected");
   print_report(text_of(all), {&json_file, &page, &table});
@@ -243,6 +289,11 @@ int watch_command(const InspectArguments& arguments) {
 
 int inspect_command(const InspectArguments& arguments) {
   const std::optional<RankPlace> place = rank_place();
+  if (!arguments.engine.place.empty()) {
+    if (place) throw OptionsError("--engine does not go with mpirun and srun: one process asks it");
+    if (arguments.watch) throw OptionsError("--watch does not go with --engine: start the command on the engine's machine");
+    return inspect_once(arguments, nullptr);
+  }
   if (!place) {
     check_places(arguments, find_checkpoints(arguments.checkpoints).checkpoints);
     return arguments.watch ? watch_command(arguments) : inspect_once(arguments, nullptr);

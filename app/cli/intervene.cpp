@@ -16,10 +16,10 @@ int intervene_command(const InterveneArguments& arguments) {
   ReportFile json_file(arguments.json, arguments.force);
   InterveneJob job{.prompt = {}, .interventions = {}, .others = {}, .generate = arguments.generate};
   for (const std::string& text : arguments.interventions) job.interventions.push_back(parse_intervention(text));
-  JobPlace place(arguments.checkpoint, arguments.device, arguments.engine, arguments.memory);
-  job.prompt = place.prompt(arguments.prompt);
-  for (const std::string& file : arguments.others) job.others.push_back(place.prompt({.file = file}));
-  const Intervened found = place.done(job, "intervene");
+  JobPlace place(arguments.device, arguments.engine, arguments.memory);
+  job.prompt = place.prompt(arguments.prompt, arguments.checkpoint);
+  for (const std::string& file : arguments.others) job.others.push_back(place.prompt({.file = file}, arguments.checkpoint));
+  const Intervened found = place.done(arguments.checkpoint, job, "intervene");
   print_notes(found.notes);
   print_notes(found.remarks);
 

@@ -14,16 +14,19 @@ namespace statescope {
 class JobPlace {
  public:
   /// `memory`: MB of a recording; 0: a quarter of what is free. Throws OptionsError, Error.
-  JobPlace(std::string checkpoint, DeviceChoice device, const EngineArguments& engine, std::int64_t memory = 0);
+  JobPlace(DeviceChoice device, const EngineArguments& engine, std::int64_t memory = 0);
 
+  bool is_elsewhere() const { return engine_ != nullptr; }
   /// What the arguments name. Throws Error.
-  PromptInput prompt(const PromptArguments& arguments);
-  /// Shows how far it is as `what`. Throws Error.
+  PromptInput prompt(const PromptArguments& arguments, const std::string& checkpoint);
+  /// Throws Error; Cancelled where `tell` returns false.
   template <class J>
-  typename J::Found done(const J& job, const std::string& what);
+  typename J::Found done(const std::string& checkpoint, const J& job, const JobSite::Tell& tell);
+  /// Shows how far it is as `what`, until the engine is told of Ctrl+C.
+  template <class J>
+  typename J::Found done(const std::string& checkpoint, const J& job, const std::string& what);
 
  private:
-  const std::string checkpoint_;
   const DeviceChoice device_;
   const std::int64_t memory_;
   std::optional<Offscreen<QCoreApplication>> application_;  // of the connection

@@ -37,10 +37,10 @@ void print_programs(const ModelFound& found) {
 }  // namespace
 
 int model_command(const ModelArguments& arguments) {
-  JobPlace place(arguments.checkpoint, arguments.device, arguments.engine);
+  JobPlace place(arguments.device, arguments.engine);
   const ModelJob job{
       .programs = arguments.program, .layer = arguments.layer, .after_passes = arguments.after_passes, .one_token = arguments.one_token};
-  const ModelFound found = place.done(job, "model");
+  const ModelFound found = place.done(arguments.checkpoint, job, "model");
   print_notes(found.info.notes);
   fmt::print("{}: {}, {} parameters, {} layers of width {}, vocabulary of {}\n", printable(arguments.checkpoint), found.info.family,
              found.info.parameters, found.info.layers.size(), found.hidden, found.vocab);

@@ -6,9 +6,10 @@ namespace statescope {
 
 int needle_command(const NeedleArguments& arguments) {
   ReportFile json_file(arguments.json, arguments.force), page(arguments.html, arguments.force);
-  JobPlace place(arguments.checkpoint, arguments.device, arguments.engine);
-  const NeedleJob job{.prompt = place.prompt(arguments.prompt), .prompt_name = arguments.prompt.file, .events = arguments.events};
-  const auto [report, remark] = place.done(job, "needle");
+  JobPlace place(arguments.device, arguments.engine);
+  const NeedleJob job{
+      .prompt = place.prompt(arguments.prompt, arguments.checkpoint), .prompt_name = arguments.prompt.file, .events = arguments.events};
+  const auto [report, remark] = place.done(arguments.checkpoint, job, "needle");
   print_notes(report.notes);
   if (!remark.empty()) print_note(remark);
   print_report(needle_text(report, static_cast<std::size_t>(arguments.heads), static_cast<std::size_t>(arguments.events)),

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/common/engine_arguments.h"
 #include "app/common/prompts.h"
 #include "engine/device.h"
 
@@ -22,6 +23,7 @@ struct InspectArguments {
   double every = 10;     // seconds between two looks
   std::string when_ill;  // a command for the shell: what to run when a new checkpoint is ill
   DeviceChoice device;
+  EngineArguments engine;
   bool force = false;
 };
 

@@ -9,8 +9,8 @@
 #include <filesystem>
 
 #include "app/assets.h"
+#include "app/common/console.h"
 #include "app/common/own_task.h"
-#include "app/common/running.h"
 #include "app/eval/score.h"
 #include "app/inspect/window_command.h"
 #include "datasets/prompt.h"
@@ -23,10 +23,13 @@
 namespace statescope {
 namespace {
 
+constexpr std::int64_t kLongest = 1'000'000, kMostSamples = 1000;
+constexpr std::size_t kMostLengths = 1000;
+
 struct Sequence {
   std::string name;
   ScoredSequence read;
-  std::string reread;  // as Inspected has it
+  std::string reread;
 };
 
 /// Evaluation examples of the checkpoint's own task, `samples` of each length: a quarter of its training length, that length, twice as
@@ -60,26 +63,26 @@ std::string reread_words(const PromptArguments& prompt) {
 }
 
 /// A file of several examples stands for all of them, under its name.
-std::vector<Sequence> prompt_files(const std::vector<std::string>& paths, const Tokenizer& tokenizer) {
-  std::vector<Sequence> sequences;
+std::vector<InspectText> texts_of(const std::vector<std::string>& paths) {
+  std::vector<InspectText> texts;
   for (const std::string& path : paths) {
     const std::string name = path == "-" ? "standard input" : std::filesystem::path(path).filename().string();
     const std::string reread = path == "-" ? "" : "--prompt " + absolute_word(path);
     std::size_t number = 0;
     for (const Prompt& prompt : read_prompts(path)) {
-      sequences.push_back(
-          {name, unscored(encode({.text = prompt.text, .spans = {}, .ids = prompt.ids, .in_chat = prompt.in_chat}, tokenizer).ids),
-           reread.empty() || number == 0 ? reread : fmt::format("{} --number {}", reread, number)});
+      texts.push_back({name,
+                       {.text = prompt.text, .spans = {}, .ids = prompt.ids, .expected = {}, .generate = {}, .in_chat = prompt.in_chat},
+                       reread.empty() || number == 0 ? reread : fmt::format("{} --number {}", reread, number)});
       ++number;
     }
   }
-  return sequences;
+  return texts;
 }
 
-std::vector<Sequence> given_sequences(const InspectArguments& arguments, const std::string& path, const Tokenizer& tokenizer) {
-  if (!arguments.prompts.empty()) return prompt_files(arguments.prompts, tokenizer);
-  const PromptInput prompt = load_prompt(arguments.prompt, "", path);
-  return {{"prompt", unscored(encode(prompt, tokenizer).ids), reread_words(arguments.prompt)}};
+std::vector<Sequence> sequences_of(const std::vector<InspectText>& texts, const Tokenizer& tokenizer) {
+  std::vector<Sequence> sequences;
+  for (const auto& [name, prompt, reread] : texts) sequences.push_back({name, unscored(encode(prompt, tokenizer).ids), reread});
+  return sequences;
 }
 
 /// nat a token that the model needs on an example of its own task; unset where that is not known or none of it fits.
@@ -124,10 +127,9 @@ Diagnosis not_finite_diagnosis(const NotFinite& found, std::int64_t layers) {
   return diagnosis;
 }
 
-std::string with_device(std::string reread, const DeviceChoice& device) {
-  if (reread.empty()) return reread;
-  if (device.name != "cpu") reread += " --device " + device.name;
-  return device.precision == Precision::bfloat16 ? reread + " --precision bfloat16" : reread;
+std::string words_of(const DeviceChoice& device) {
+  const std::string name = device.name == "cpu" ? "" : " --device " + device.name;
+  return device.precision == Precision::bfloat16 ? name + " --precision bfloat16" : name;
 }
 
 std::string names_text(const std::vector<std::string>& names) {
@@ -138,29 +140,33 @@ std::string names_text(const std::vector<std::string>& names) {
 
 }  // namespace
 
-Inspected inspect_checkpoint(const InspectArguments& arguments, const FoundCheckpoint& found, const std::function<bool(double)>& tell) {
-  const auto checkpoint = open_checkpoint(found.path);
-  const std::shared_ptr<Model> model = load_model(checkpoint, arguments.device);
+Inspected do_job(const InspectJob& job, const JobSite& site) {
+  const auto is_long = [](std::int64_t length) { return length < 1 || length > kLongest; };
+  if (job.samples < 1 || job.samples > kMostSamples || job.lengths.size() > kMostLengths || std::ranges::any_of(job.lengths, is_long))
+    throw Error("there are no such examples");
+  const auto checkpoint = open_checkpoint(site.path);
+  const std::shared_ptr<Model> model = Model::load(checkpoint, open_device(site.device));
   const std::optional<Training> training = training_of(*checkpoint);
-  Inspected inspected{.checkpoint = found.path,
+  Inspected inspected{.checkpoint = site.checkpoint,
                       .trained = trained_length(*checkpoint),
-                      .steps = found.steps > 0 ? found.steps
-                               : training      ? training->steps
-                                               : 0,
+                      .steps = job.steps > 0 ? job.steps
+                               : training    ? training->steps
+                                             : 0,
                       .notes = model->notes()};
   const auto tokenizer = make_tokenizer(*checkpoint, model->vocab());
-  ReadOn read{.trained_length = inspected.trained, .own_task = !arguments.prompt.given() && arguments.prompts.empty()};
-  const bool knows_task = training && (inspected.trained > 0 || !arguments.lengths.empty());
-  if (read.own_task && !knows_task) throw Error(found.path + ": it does not say what it was trained on; give --prompt, --text or --ids");
-  const std::vector<Sequence> sequences =
-      read.own_task ? own_sequences(*training, inspected.trained, *tokenizer, arguments.lengths, arguments.samples)
-                    : given_sequences(arguments, found.path, *tokenizer);
+  ReadOn read{.trained_length = inspected.trained, .own_task = job.texts.empty()};
+  const bool knows_task = training && (inspected.trained > 0 || !job.lengths.empty());
+  if (read.own_task && !knows_task)
+    throw Error(site.checkpoint + ": it does not say what it was trained on; give --prompt, --text or --ids");
+  const std::vector<Sequence> sequences = read.own_task ? own_sequences(*training, inspected.trained, *tokenizer, job.lengths, job.samples)
+                                                        : sequences_of(job.texts, *tokenizer);
+  const auto reread_words = [&](const Sequence& sequence) { return sequence.reread.empty() ? "" : sequence.reread + job.reread_with; };
   const bool weights_are_finite = !find_not_finite(*model);
   for (const Sequence& sequence : sequences) {
     const std::vector<std::int32_t>& ids = sequence.read.ids;
     SequenceReport report;
     const auto tell_part = [&](double part) {
-      return tell((static_cast<double>(inspected.sequences.size()) + part) / static_cast<double>(sequences.size()));
+      return site.goes_on((static_cast<double>(inspected.sequences.size()) + part) / static_cast<double>(sequences.size()), sequence.name);
     };
     if (weights_are_finite) report = inspect_sequence(*model, ids, sequence.read.targets, tell_part);
     if (!weights_are_finite || !is_finite(report)) {
@@ -168,17 +174,47 @@ Inspected inspect_checkpoint(const InspectArguments& arguments, const FoundCheck
       inspected.read_on = sequence.name;
       inspected.names.clear();
       inspected.sequences.clear();
-      inspected.reread = {with_device(sequence.reread, arguments.device)};
+      inspected.reread = {reread_words(sequence)};
       return inspected;
     }
     inspected.names.push_back(sequence.name);
     inspected.sequences.push_back(std::move(report));
-    inspected.reread.push_back(with_device(sequence.reread, arguments.device));
+    inspected.reread.push_back(reread_words(sequence));
   }
   if (!read.own_task && training && inspected.trained > 0) read.own_nll = own_nll(*model, *training, inspected.trained, *tokenizer);
   inspected.read_on = names_text(inspected.names);
   inspected.judgement = judge(inspected.sequences, read);
   return inspected;
+}
+
+InspectJob inspect_job(const InspectArguments& arguments, const FoundCheckpoint& found,
+                       const std::function<PromptInput(const PromptArguments&)>& prompt) {
+  InspectJob job{.steps = found.steps,
+                 .texts = texts_of(arguments.prompts),
+                 .lengths = arguments.lengths,
+                 .samples = arguments.samples,
+                 .reread_with = words_of(arguments.device)};
+  if (job.texts.empty() && arguments.prompt.given()) job.texts = {{"prompt", prompt(arguments.prompt), reread_words(arguments.prompt)}};
+  return job;
+}
+
+Inspected inspect_checkpoint(const InspectArguments& arguments, const FoundCheckpoint& found, const std::function<bool(double)>& tell) {
+  const auto prompt = [&](const PromptArguments& of) { return load_prompt(of, "", found.path); };
+  Inspected inspected =
+      do_job(inspect_job(arguments, found, prompt),
+             {.checkpoint = found.path, .path = found.path, .device = arguments.device, .tell = [&](double part, const std::string&) {
+                return tell(part);
+              }});
+  print_notes(inspected.notes);
+  return inspected;
+}
+
+FoundCheckpoints do_job(const FindJob&, const JobSite& site) {
+  FoundCheckpoints found = find_checkpoints({site.path.string()});
+  const auto call = [&](std::string& path) { path.replace(0, site.path.string().size(), site.checkpoint); };
+  for (FoundCheckpoint& one : found.checkpoints) call(one.path);
+  std::ranges::for_each(found.skipped, call);
+  return found;
 }
 
 }  // namespace statescope

@@ -4,106 +4,14 @@
 
 #include <QStandardPaths>
 #include <QtGlobal>
-#include <cereal/types/array.hpp>
-#include <cereal/types/optional.hpp>
-#include <cereal/types/string.hpp>
-#include <cereal/types/utility.hpp>
-#include <cereal/types/vector.hpp>
 #include <chrono>
 
-#include "app/ranks/packed.h"
 #include "engine/checkpoint/digest.h"
 #include "engine/checkpoint/file.h"
 #include "engine/error.h"
+#include "engine/remote/wire.h"
 
 namespace statescope {
-
-// Every field of what a result is made of: a structured binding does not compile where one is missing.
-
-template <class Archive>
-void serialize(Archive& archive, Remembrance& x) {
-  auto& [dropped, change] = x;
-  archive(dropped, change);
-}
-template <class Archive>
-void serialize(Archive& archive, Predicting& x) {
-  auto& [nll, unigram, asked, entropy, uniform] = x;
-  archive(nll, unigram, asked, entropy, uniform);
-}
-template <class Archive>
-void serialize(Archive& archive, Moments& x) {
-  auto& [tokens, norm, mean, variance, largest] = x;
-  archive(tokens, norm, mean, variance, largest);
-}
-template <class Archive>
-void serialize(Archive& archive, Competition& x) {
-  auto& [entropy_of_mean, mean_entropy, winner] = x;
-  archive(entropy_of_mean, mean_entropy, winner);
-}
-template <class Archive>
-void serialize(Archive& archive, Balance& x) {
-  auto& [frequency, probability, load, variation, loss] = x;
-  archive(frequency, probability, load, variation, loss);
-}
-template <class Archive>
-void serialize(Archive& archive, UnevenLoads& x) {
-  auto& [dead, overloaded] = x;
-  archive(dead, overloaded);
-}
-template <class Archive>
-void serialize(Archive& archive, RoutingReport& x) {
-  auto& [balance, uneven, load_entropy, token_entropy, margin] = x;
-  archive(balance, uneven, load_entropy, token_entropy, margin);
-}
-template <class Archive>
-void serialize(Archive& archive, SlotReport& x) {
-  auto& [name, norm, load, half_life, receptive_field, censored, longest, shortest] = x;
-  archive(name, norm, load, half_life, receptive_field, censored, longest, shortest);
-}
-template <class Archive>
-void serialize(Archive& archive, RowSimilarity& x) {
-  auto& [mean_abs, within, between, min_cosine, zero_rows] = x;
-  archive(mean_abs, within, between, min_cosine, zero_rows);
-}
-template <class Archive>
-void serialize(Archive& archive, Spectrum& x) {
-  auto& [entropy, rank, rank_of_squares] = x;
-  archive(entropy, rank, rank_of_squares);
-}
-template <class Archive>
-void serialize(Archive& archive, StateSimilarity& x) {
-  auto& [rows, stacked, partitions, statistic] = x;
-  archive(rows, stacked, partitions, statistic);
-}
-template <class Archive>
-void serialize(Archive& archive, LayerReport& x) {
-  auto& [mixer, memory, residual_norm, norm_by_eighth, moments, outlier, heads, slots, routing, read_effect, heads_read_effect, heads_norm,
-         heads_likeness, heads_same_reads, likest_heads, likest, longest_half_life, shortest_half_life, longest_median, shortest_median,
-         writing, reading, full_rank] = x;
-  archive(mixer, memory, residual_norm, norm_by_eighth, moments, outlier, heads, slots, routing, read_effect, heads_read_effect, heads_norm,
-          heads_likeness, heads_same_reads, likest_heads, likest, longest_half_life, shortest_half_life, longest_median, shortest_median,
-          writing, reading, full_rank);
-}
-template <class Archive>
-void serialize(Archive& archive, SequenceReport& x) {
-  auto& [tokens, remembrance, nll_by_eighth, predicting, all_reads_effect, layers] = x;
-  archive(tokens, remembrance, nll_by_eighth, predicting, all_reads_effect, layers);
-}
-template <class Archive>
-void serialize(Archive& archive, Diagnosis& x) {
-  auto& [illness, ill, layers, heads, heads_by_layer, evidence, sentence] = x;
-  archive(illness, ill, layers, heads, heads_by_layer, evidence, sentence);
-}
-template <class Archive>
-void serialize(Archive& archive, Judgement& x) {
-  auto& [diagnoses, cannot_say] = x;
-  archive(diagnoses, cannot_say);
-}
-template <class Archive>
-void serialize(Archive& archive, Inspected& x) {
-  auto& [checkpoint, trained, steps, names, sequences, reread, notes, judgement, read_on] = x;
-  archive(checkpoint, trained, steps, names, sequences, reread, notes, judgement, read_on);
-}
 
 namespace {
 
@@ -122,9 +30,6 @@ std::string digest_of(std::string_view bytes) {
 
 }  // namespace
 
-std::string packed(const Inspected& inspected) { return packed<Inspected>(inspected); }
-Inspected unpacked_inspected(const std::string& bytes) { return unpacked<Inspected>(bytes); }
-
 std::optional<Inspected> KeptResults::find(const std::string& checkpoint) const {
   const fs::path path = file(checkpoint).concat(kSuffix);
   std::error_code none;
@@ -132,18 +37,16 @@ std::optional<Inspected> KeptResults::find(const std::string& checkpoint) const 
   try {
     const std::string bytes = read_file(path, kLargest);
     if (bytes.size() < kDigestSize || digest_of(std::string_view(bytes).substr(kDigestSize)) != bytes.substr(0, kDigestSize)) return {};
-    const Inspected inspected = unpacked_inspected(bytes.substr(kDigestSize));
+    const auto inspected = remote::unpack<Inspected>(std::string_view(bytes).substr(kDigestSize));
     fs::last_write_time(path, fs::file_time_type::clock::now(), none);  // used
     return inspected;
   } catch (const Error&) {
-    return {};
-  } catch (const cereal::Exception&) {
     return {};
   }
 }
 
 void KeptResults::keep(const std::string& checkpoint, const Inspected& inspected) const {
-  const std::string bytes = packed(inspected);
+  const std::string bytes = remote::pack(inspected);
   try {
     fs::create_directories(folder_);
     const fs::path path = file(checkpoint).concat(kSuffix);

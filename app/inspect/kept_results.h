@@ -30,11 +30,6 @@ class KeptResults {
   std::string reading_;
 };
 
-/// As bytes, every number to the bit; for this program alone.
-std::string packed(const Inspected& inspected);
-/// Throws cereal::Exception for bytes that are cut off.
-Inspected unpacked_inspected(const std::string& bytes);
-
 /// Of the weights, the config and the tokenizer, and of what it says of its training. Reads every byte of them.
 std::string name_of_content(const Checkpoint& checkpoint);
 /// Of the prompts, lengths and device asked for, and of this very program. Empty where standard input is read.

@@ -11,6 +11,7 @@ namespace statescope {
 /// One checkpoint and what it read.
 struct Inspected {
   std::string checkpoint;
+  std::string engine = {};              // options of the window that name the engine that has it; empty: this machine does
   std::int64_t trained = 0;             // the longest sequence of its training; 0: unknown
   std::int64_t steps = 0;               // of its training; 0: unknown
   std::vector<std::string> names = {};  // of the sequences; those of one kind follow one another and have the same

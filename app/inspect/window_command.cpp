@@ -126,10 +126,12 @@ std::string place_words(const PlaceInRun& place) {
 
 std::optional<WindowCommand> window_command_at(const Inspected& inspected, std::size_t sequence, const PlaceInRun& place) {
   if (sequence >= inspected.reread.size() || inspected.reread[sequence].empty()) return {};
-  const std::string checkpoint = fs::absolute(inspected.checkpoint).lexically_normal().string();
-  return WindowCommand{.before = program_word() + " " + shell_word(checkpoint),
-                       .place = place_words(place),
-                       .after = fmt::format("--view {} {}", shell_word(place.view), inspected.reread[sequence])};
+  const std::string checkpoint =
+      inspected.engine.empty() ? fs::absolute(inspected.checkpoint).lexically_normal().string() : inspected.checkpoint;
+  return WindowCommand{
+      .before = fmt::format("{} {}{}{}", program_word(), inspected.engine, inspected.engine.empty() ? "" : " ", shell_word(checkpoint)),
+      .place = place_words(place),
+      .after = fmt::format("--view {} {}", shell_word(place.view), inspected.reread[sequence])};
 }
 
 }  // namespace statescope

@@ -5,13 +5,14 @@
 #include <string_view>
 #include <variant>
 
+#include "app/inspect/inspecting.h"
 #include "app/jobs/intervene_job.h"
 #include "app/jobs/model_job.h"
 #include "app/jobs/needle_job.h"
 
 namespace statescope {
 
-using Job = std::variant<InterveneJob, NeedleJob, ModelJob>;
+using Job = std::variant<InterveneJob, NeedleJob, ModelJob, InspectJob, FindJob>;
 
 /// A job for an engine. It travels by remote::pack and unpack (engine/remote/wire.h), as does what comes of it.
 struct JobAsked {

@@ -1,4 +1,5 @@
 // Jobs and what comes of them, on the wire.
+#include "app/inspect/inspected_fields.h"
 #include "app/jobs/jobs.h"
 #include "engine/remote/wire_fields.h"
 
@@ -106,10 +107,14 @@ template std::string pack(const JobAsked&);
 template std::string pack(const JobDone<Intervened>&);
 template std::string pack(const JobDone<NeedleFound>&);
 template std::string pack(const JobDone<ModelFound>&);
+template std::string pack(const JobDone<Inspected>&);
+template std::string pack(const JobDone<FoundCheckpoints>&);
 template JobAsked unpack(std::string_view);
 template JobDone<Intervened> unpack(std::string_view);
 template JobDone<NeedleFound> unpack(std::string_view);
 template JobDone<ModelFound> unpack(std::string_view);
+template JobDone<Inspected> unpack(std::string_view);
+template JobDone<FoundCheckpoints> unpack(std::string_view);
 
 }  // namespace remote
 }  // namespace statescope

@@ -5,16 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "app/common/engine_arguments.h"
 #include "app/common/prompts.h"
 #include "engine/device.h"
 
 namespace statescope {
-
-/// An engine on another machine.
-struct EngineArguments {
-  std::string place;  // HOST:PORT, ssh://USER@HOST; empty: this machine's
-  std::string token_file, authorities;
-};
 
 struct WindowArguments {
   EngineArguments engine;

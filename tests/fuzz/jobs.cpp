@@ -1,5 +1,5 @@
 // A byte that says what it is, then any bytes as a job of a command or as what came of one: refused with one line, or a value that is
-// packed to the same bytes again, and whose report can be told.
+// packed to the same bytes again.
 #include <cstdint>
 #include <cstdlib>
 
@@ -12,21 +12,25 @@ using namespace statescope;
 using namespace statescope::remote;
 
 template <class T>
-T attempt(std::string_view bytes) {
-  T value = unpack<T>(bytes);
-  if (pack(value) != bytes) std::abort();
-  return value;
+void attempt(std::string_view bytes) {
+  if (pack(unpack<T>(bytes)) != bytes) std::abort();
 }
 
 void attempt(std::uint8_t what, std::string_view bytes) {
-  if (what % 4 == 0) attempt<JobAsked>(bytes);
-  if (what % 4 == 1) attempt<JobDone<Intervened>>(bytes);
-  if (what % 4 == 2) attempt<JobDone<ModelFound>>(bytes);
-  if (what % 4 != 3) return;
-  const auto done = attempt<JobDone<NeedleFound>>(bytes);
-  needle_text(done.found.report, 4, 3);
-  needle_json(done.found.report);
-  needle_html(done.found.report);
+  switch (what) {
+    case 0:
+      return attempt<JobAsked>(bytes);
+    case 1:
+      return attempt<JobDone<Intervened>>(bytes);
+    case 2:
+      return attempt<JobDone<ModelFound>>(bytes);
+    case 3:
+      return attempt<JobDone<NeedleFound>>(bytes);
+    case 4:
+      return attempt<JobDone<Inspected>>(bytes);
+    default:
+      return attempt<JobDone<FoundCheckpoints>>(bytes);
+  }
 }
 
 }  // namespace

@@ -184,7 +184,7 @@ TEST_CASE("watch: kept results that were cut or changed are not there") {
   const test::TemporaryFolder cache;
   const KeptResults kept(cache / "made" / "when needed", "reading");
   CHECK_FALSE(kept.find("x"));
-  kept.keep("x", {.checkpoint = "a.h5", .steps = 7, .names = {"niah"}});
+  kept.keep("x", {.checkpoint = "a.h5", .steps = 7, .names = {"niah"}, .sequences = {{}}});
   REQUIRE(kept.find("x"));
   CHECK(kept.find("x")->steps == 7);
   const fs::path file = fs::directory_iterator(cache / "made" / "when needed")->path();

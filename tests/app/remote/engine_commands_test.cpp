@@ -61,6 +61,8 @@ TEST_CASE("engine: commands write the same bytes as with the model here") {
   const Place place;
   const Engine engine(place);
   const std::string reading = kRouted + " --prompt " + kNeedle;
+  std::filesystem::create_directories(place.folder / "runs/checkpoint-300");
+  for (const char* step : {"100", "200"}) std::filesystem::copy_file(kCheckpoint, place.folder / fmt::format("runs/gla-step{}.h5", step));
   place.write("spec.json", R"({"size": "400x380mm", "defaults": {"prompt": "needle.json"}, "panels": [
     {"view": "routing", "checkpoint": ["niah-sse-gla-n4k1.h5", "niah-sse-gla-n16k4.h5"]},
     {"view": "difference", "checkpoints": ["niah-sse-gla-n4k1.h5", "niah-sse-gla-n4k1-collapsed.h5"]},
@@ -83,6 +85,9 @@ TEST_CASE("engine: commands write the same bytes as with the model here") {
       {"intervene " + kCheckpoint + " --text 'the glass was' --generate 3 --other " + kNeedle + " --do 'import run 1 at 2'",
        {"standard-output"}},
       {"model " + kRouted, {"standard-output"}},
+      {"inspect " + kRouted + " --length 64,128 --samples 2 --json a.json --csv a.csv", {"standard-output", "a.json", "a.csv"}},
+      {"inspect " + kRouted + " " + kCheckpoint + " --prompt " + kNeedle, {"standard-output"}},
+      {"inspect runs --length 64 --samples 1", {"standard-output"}},
       {"model " + kRouted + " --program --after-passes --one-token --layer 1", {"standard-output"}}};
   for (const auto& [command, files] : commands) {
     const Both both = written(place, engine, command, files);
@@ -104,6 +109,16 @@ TEST_CASE("engine: what interventions did is the same as JSON, where a recording
   CHECK_THAT(there.errors, Contains("of 64.0 MB of memory"));
   CHECK(place.text_of("here.json").size() > 1000);
   CHECK(place.text_of("here.json") == place.text_of("there.json"));
+}
+
+TEST_CASE("engine: a page of an inspection leads to the window on the engine") {
+  test_application();
+  const Place place;
+  const Engine engine(place);
+  const Outcome outcome = place.run("inspect niah-gla.h5 --length 64 --samples 1 --html a.html --engine " + engine.address);
+  INFO(outcome.errors);
+  CHECK(outcome.status == 0);
+  CHECK_THAT(place.text_of("a.html"), Contains(" --engine " + engine.address + " niah-gla.h5 ") && Contains("--example 64 --number 0"));
 }
 
 TEST_CASE("engine: prompts that a model's files make are made there") {
@@ -185,6 +200,10 @@ TEST_CASE("engine: what a command cannot have of it is said") {
   CHECK_THAT(said("model nowhere.h5", 1), Contains("'nowhere.h5' is neither in the folder that the engine shows nor a shipped"));
   CHECK_THAT(said("model niah-gla.h5 --program --layer 9", 1), Contains("--layer: there is no layer 9: the model has 4, 0 to 3"));
   CHECK_THAT(said("intervene " + kReading + " --do 'zero partition 1 at 5'", 1), Contains("it has no partitions"));
+  CHECK_THAT(said("inspect niah-gla.h5 --watch", 2), Contains("--watch does not go with --engine"));
+  CHECK_THAT(said("inspect nowhere", 1), Contains("'nowhere' is neither in the folder that the engine shows nor a shipped"));
+  CHECK_THAT(said("inspect nowhere niah-gla.h5 --length 64 --samples 1", 1), Contains("'nowhere' is neither in the folder"));
+  CHECK_THAT(said("inspect niah-gla.h5 --text 'a qwertz'", 1), Contains("word 'qwertz'"));
   CHECK_THAT(said("intervene " + kReading + " --do 'zero state at 5' --memory 64", 2), Contains("--memory does not go with --engine"));
   CHECK(place.names().empty());
 }
