@@ -140,7 +140,7 @@ struct AskArguments {
 struct ObserveArguments : AskArguments {
   std::optional<std::int64_t> layer;  // unset: all
   std::optional<std::int64_t> until;  // the last token; unset: that one alone
-  std::int64_t since = 0;             // decay_since counts from it; as `token`
+  std::int64_t since = 0;             // s of decay_since, kernel_since and remembered_since; as `token`
   std::vector<std::string> names;     // empty: all
   bool list = false;                  // only tell what there is
 };

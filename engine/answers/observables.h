@@ -14,7 +14,7 @@ namespace statescope {
 /// Tokens [from, to) of a layer.
 struct LayerSpan {
   std::int64_t layer = 0, from = 0, to = 0;
-  std::int64_t since = 0;  // the token from which decay is counted up
+  std::int64_t since = 0;  // the token s that quantities called …_since are of
   std::int64_t count() const { return to - from; }
 };
 

@@ -25,7 +25,7 @@ struct Observables {
 struct ObservablesQuestion {
   std::int64_t layer = 0, from = 0, to = 0;
   std::vector<std::string> names;  // empty: all
-  std::int64_t since = 0;          // the token from which decay is counted up
+  std::int64_t since = 0;          // the token s that quantities called …_since are of
   using Answer = Observables;
   bool operator==(const ObservablesQuestion&) const = default;
 };

@@ -80,7 +80,8 @@ void add_observe(CLI::App& app, ObserveArguments& observe) {
   add_asked(command, observe);
   command.add_option("--layer", observe.layer, "default: all")->check(at_least(0));
   command.add_option("--until", observe.until, "the last of several tokens, at most 512; counted as --token")->check(whole_number());
-  command.add_option("--since", observe.since, "the token that decay_since counts from, as --token (default: 0)")->check(whole_number());
+  command.add_option("--since", observe.since, "the token s of decay_since, kernel_since and remembered_since, as --token (default: 0)")
+      ->check(whole_number());
   command.add_option("--only", observe.names, "names from --list: routing_entropy,load")->delimiter(',')->allow_extra_args(false);
   command.add_flag("--list", observe.list, "only list the quantities, with unit, equation and source");
   command.callback([&observe] {

@@ -96,6 +96,27 @@ TEST_CASE("observables by name: with its kernel a state space reads what it read
   }
 }
 
+TEST_CASE("observables by name: the kernel of a state space is the reference's") {
+  for (const char* name : {"s4d", "s4_hippo"}) {
+    INFO(name);
+    const std::filesystem::path folder = golden_root() / name;
+    SmallEvidence run(open_checkpoint(folder), 96);
+    const SafetensorsFile io = open_safetensors(folder / "io.safetensors");
+    std::int64_t layers = 0;
+    for (const StoredTensor& tensor : io.tensors) {  // [D, 96]
+      if (!tensor.name.ends_with(".kernel")) continue;
+      const std::int64_t layer = tensor.name.at(7) - '0', D = tensor.shape.at(0);
+      const Observables found = answer(ObservablesQuestion{layer, 0, 96, {"kernel_since"}, 0}, run.evidence);
+      std::vector<float> kernel;
+      for (std::int64_t i = 0; i < D * 96; ++i)
+        kernel.push_back(found.quantities.at(0).values[static_cast<std::size_t>(i % 96 * D + i / 96)]);
+      CHECK(relative_error(kernel, floats(tensor)) < 1e-5);
+      ++layers;
+    }
+    CHECK(layers > 0);
+  }
+}
+
 TEST_CASE("observables by name: eigenvalues and half-lives of state spaces, diagonal, dense and HiPPO's") {
   SmallEvidence diagonal(s4_config("diag"), kTokens), dense(s4_config("hippo"), kTokens), hippo(hippo_model().checkpoint(), kTokens);
   const auto step = [](const SmallEvidence& run, std::size_t c) { return std::exp(parameters(run, "kernel.log_dt")[c]); };
