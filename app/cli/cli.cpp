@@ -168,7 +168,7 @@ std::string wrong_use(const std::string& said) {
 int run_chosen(const CLI::App& app, Arguments& all, int argc, char** argv) {
   for (EngineArguments* engine :
        {&all.run.engine, &all.figure.engine, &all.film.figure.engine, &all.page.figure.engine, &all.batch.engine, &all.observe.engine,
-        &all.history.engine, &all.needle.engine, &all.intervene.engine, &all.model.engine, &all.inspect.engine})
+        &all.history.engine, &all.needle.engine, &all.intervene.engine, &all.model.engine, &all.inspect.engine, &all.eval.engine})
     *engine = all.window.engine;
   find_shipped(all);
   if (app.got_subcommand("run")) return run_command(all.run);

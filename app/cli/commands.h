@@ -89,6 +89,7 @@ struct EvalArguments {
   std::vector<std::string> prompts;  // files whose prompts say what a right reply contains, instead of lists
   std::string json, csv, hdf5;
   DeviceChoice device;
+  EngineArguments engine;
   std::int64_t memory = 0;  // MB of states and caches of what is read at a time; 0: as many as they take
   bool force = false;
 };

@@ -10,13 +10,13 @@
 namespace statescope {
 
 std::span<const std::string_view> commands_of_engine() {
-  constexpr static std::array<std::string_view, 11> names{"run",       "model",  "needle", "inspect", "observe", "history",
-                                                          "intervene", "figure", "film",   "page",    "batch"};
+  constexpr static std::array<std::string_view, 12> names{"run",     "model",     "needle", "inspect", "eval", "observe",
+                                                          "history", "intervene", "figure", "film",    "page", "batch"};
   return names;
 }
 
 std::string why_no_engine(const std::string& command) {
-  constexpr std::array<std::string_view, 3> reads{"eval", "check", "bench"};
+  constexpr std::array<std::string_view, 2> reads{"check", "bench"};
   if (std::ranges::count(commands_of_engine(), command) > 0) return "";
   if (std::ranges::find(reads, command) != reads.end())
     return fmt::format("{0} works with the model itself: start it on the engine's machine, as with ssh USER@HOST statescope {0} …",

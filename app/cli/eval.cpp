@@ -9,14 +9,16 @@
 
 #include "app/assets.h"
 #include "app/cli/commands.h"
+#include "app/cli/job_place.h"
 #include "app/common/console.h"
 #include "app/common/interruption.h"
+#include "app/eval/eval_job.h"
 #include "app/eval/report.h"
-#include "app/eval/score_bytes.h"
 #include "app/eval/scores_hdf5.h"
 #include "app/ranks/packed.h"
 #include "app/ranks/ranks.h"
 #include "engine/error.h"
+#include "engine/remote/wire.h"
 #include "engine/run/not_finite.h"
 
 namespace statescope {
@@ -50,15 +52,6 @@ class Meter {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::int64_t all_, planned_ = 0, read_ = 0, of_cell_ = 0;
 };
-
-/// About, where a file's prompts or needles in real text are read.
-std::int64_t planned_tokens(const PreparedCell& cell) {
-  constexpr std::size_t bytes_of_token = 4;
-  std::size_t tokens = 1;
-  for (const Prompt& prompt : std::span(cell.prompts).first(cell.prompts.empty() ? 0 : static_cast<std::size_t>(cell.samples())))
-    tokens += prompt.ids.size() + prompt.text.size() / bytes_of_token;
-  return cell.prompts.empty() ? cell.samples() * cell.cell.task.length : static_cast<std::int64_t>(tokens);
-}
 
 std::vector<EvalCell> file_cells(const EvalArguments& arguments) {
   std::vector<EvalCell> cells;
@@ -175,6 +168,37 @@ AllScores score_here(Scoring& scoring) {
   return all;
 }
 
+/// All cells of a checkpoint at a time.
+AllScores score_there(JobPlace& place, const EvalArguments& arguments) {
+  const std::vector<PreparedCell> cells = prepare_all(arguments);
+  const EvalJob job = eval_job(cells);
+  const auto count = static_cast<double>(arguments.checkpoints.size());
+  AllScores all;
+  std::optional<ProgressBar> bar(std::in_place, "scoring");
+  for (std::size_t i = 0; i < arguments.checkpoints.size(); ++i) {
+    const std::string& name = arguments.checkpoints[i];
+    std::vector<CellOutcome> outcomes = place.done(name, job, [&](double part, const std::string&) {
+      bar->show((static_cast<double>(i) + part) / count, name);
+      return !Interruption::asked();
+    });
+    if (!outcomes.empty()) print_notes(outcomes.front().score.notes);
+    const auto broken = std::ranges::find_if(outcomes, [](const CellOutcome& outcome) { return outcome.not_finite.has_value(); });
+    if (broken != outcomes.end()) {
+      all.add_broken(name, cells, *broken->not_finite);
+      continue;
+    }
+    if (outcomes.size() != cells.size()) throw Error(name + ": the engine has not scored what it was asked to");
+    for (std::size_t cell = 0; cell < cells.size(); ++cell) {
+      CellScore& score = all.scores.emplace_back(std::move(outcomes[cell].score));
+      score.checkpoint = name;
+      score.cell = cells[cell].cell;
+    }
+  }
+  bar.reset();
+  refuse_none(all, arguments.checkpoints.size());
+  return all;
+}
+
 /// A cell of a checkpoint each.
 AllScores score_on(Ranks& ranks, const Scoring& scoring) {
   const std::size_t cells = scoring.cells().size();
@@ -194,7 +218,7 @@ AllScores score_on(Ranks& ranks, const Scoring& scoring) {
     std::vector<CellScore> scores;
     std::optional<std::string> broken;
     for (std::size_t cell = 0; cell < cells && !broken; ++cell) {
-      CellOutcome outcome = unpacked_outcome(results[i * cells + cell]);
+      CellOutcome outcome = remote::unpack<CellOutcome>(results[i * cells + cell]);
       broken = outcome.not_finite;
       scores.push_back(std::move(outcome.score));
       scores.back().checkpoint = scoring.names()[i];
@@ -224,19 +248,28 @@ std::string score_for(std::optional<Scoring>& scoring, const EvalArguments& argu
   } catch (const NotFiniteError& why) {
     outcome.not_finite = why.what();
   }
-  return packed(outcome);
+  return remote::pack(outcome);
 }
 
-/// With processes that it is spread over, or none.
+/// With processes that it is spread over, or none; or on an engine.
 int eval_once(const EvalArguments& arguments, Ranks* ranks) {
-  const Interruption interruption;
   ReportFile json(arguments.json, arguments.force), csv(arguments.csv, arguments.force);
   if (arguments.hdf5 == "-") throw OptionsError("--hdf5 writes a file, not to standard output");
   { const ReportFile says_what_is_in_the_way(arguments.hdf5, arguments.force); }
+  std::optional<JobPlace> there;
+  std::optional<Interruption> interruption;
+  if (arguments.engine.place.empty())
+    interruption.emplace();
+  else
+    there.emplace(arguments.device, arguments.engine, arguments.memory);
   AllScores all;
   try {
-    Scoring scoring(arguments);
-    all = ranks ? score_on(*ranks, scoring) : score_here(scoring);
+    if (there) {
+      all = score_there(*there, arguments);
+    } else {
+      Scoring scoring(arguments);
+      all = ranks ? score_on(*ranks, scoring) : score_here(scoring);
+    }
   } catch (const Error&) {
     if (Interruption::asked()) throw Error("interrupted; no scores were written");
     throw;
@@ -253,6 +286,7 @@ int eval_once(const EvalArguments& arguments, Ranks* ranks) {
 
 int eval_command(const EvalArguments& arguments) {
   const std::optional<RankPlace> place = rank_place();
+  if (place && !arguments.engine.place.empty()) throw OptionsError("--engine does not go with mpirun and srun: one process asks it");
   if (!place) return eval_once(arguments, nullptr);
   EvalArguments own = arguments;
   own.device = device_of_rank(arguments.device, *place, visible_gpus());

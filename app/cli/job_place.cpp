@@ -41,6 +41,7 @@ template Intervened JobPlace::done(const std::string&, const InterveneJob&, cons
 template NeedleFound JobPlace::done(const std::string&, const NeedleJob&, const std::string&);
 template ModelFound JobPlace::done(const std::string&, const ModelJob&, const std::string&);
 template Inspected JobPlace::done(const std::string&, const InspectJob&, const JobSite::Tell&);
+template EvalJob::Found JobPlace::done(const std::string&, const EvalJob&, const JobSite::Tell&);
 template FoundCheckpoints JobPlace::done(const std::string&, const FindJob&, const std::string&);
 
 }  // namespace statescope

@@ -86,16 +86,14 @@ TaskScore score_prompts(const PreparedCell& prepared, ScorerPool& pool, const st
   return score;
 }
 
-/// Those of a file. Throws Error where one does not say what a right reply contains.
-std::vector<Prompt> prompts_with_answers(const std::string& file) {
-  std::vector<Prompt> prompts = read_prompts(file);
+/// Throws Error where one does not.
+void check_answers(const std::string& file, const std::vector<Prompt>& prompts) {
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     const std::vector<std::string>& answers = prompts[i].answers;
     if (answers.empty() || std::ranges::any_of(answers, &std::string::empty))
       throw Error(
           fmt::format("{}: prompt {} does not say what a right reply contains (\"outputs\", \"expected\" or \"target\")", file, i + 1));
   }
-  return prompts;
 }
 
 /// Each prompt by the rule that the cell asks for; else the cell tells by which they all are.
@@ -218,22 +216,28 @@ std::int64_t PreparedCell::samples() const {
   return task ? cell.samples : std::min(cell.samples, static_cast<std::int64_t>(text.size()) / cell.task.length);
 }
 
+PreparedCell prepare_text(const EvalCell& cell, std::string text) {
+  PreparedCell prepared{.cell = cell, .task = nullptr, .text = std::move(text), .prompts = {}, .assets = {}, .impossible = {}};
+  const std::int64_t length = cell.task.length;
+  if (length < 2 || prepared.samples() == 0)
+    prepared.impossible = fmt::format("windows of {} bytes: at least 2, at most the {} bytes of the text", length, prepared.text.size());
+  return prepared;
+}
+
+PreparedCell prepare_prompts(const EvalCell& cell, std::vector<Prompt> prompts) {
+  check_answers(cell.task.haystack, prompts);
+  PreparedCell prepared{.cell = cell, .task = nullptr, .text = {}, .prompts = std::move(prompts), .assets = {}, .impossible = {}};
+  settle_rule(prepared.cell, prepared.prompts);
+  prepared.cell.samples = prepared.samples();
+  return prepared;
+}
+
 PreparedCell prepare(const EvalCell& cell, const std::filesystem::path& assets) {
-  PreparedCell prepared{.cell = cell, .task = nullptr, .text = {}, .prompts = {}, .assets = assets, .impossible = {}};
   const TaskOptions& task = cell.task;
-  if (task.name == "file") {
-    prepared.prompts = prompts_with_answers(task.haystack);
-    settle_rule(prepared.cell, prepared.prompts);
-    prepared.cell.samples = prepared.samples();
-    return prepared;
-  }
-  if (task.name == "text") {
-    prepared.text = prose(task.haystack == "prose" ? assets / "texts" : std::filesystem::path(task.haystack), task.split);
-    if (prepared.samples() == 0 || task.length < 2)
-      prepared.impossible =
-          fmt::format("windows of {} bytes: at least 2, at most the {} bytes of the text", task.length, prepared.text.size());
-    return prepared;
-  }
+  if (task.name == "file") return prepare_prompts(cell, read_prompts(task.haystack));
+  if (task.name == "text")
+    return prepare_text(cell, prose(task.haystack == "prose" ? assets / "texts" : std::filesystem::path(task.haystack), task.split));
+  PreparedCell prepared{.cell = cell, .task = nullptr, .text = {}, .prompts = {}, .assets = assets, .impossible = {}};
   try {
     prepared.task = make_task(task, assets);
     prepared.task->example(0);

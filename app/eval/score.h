@@ -62,6 +62,10 @@ struct PreparedCell {
 };
 /// Throws std::runtime_error for files that are missing or damaged.
 PreparedCell prepare(const EvalCell& cell, const std::filesystem::path& assets);
+/// Of windows of this text.
+PreparedCell prepare_text(const EvalCell& cell, std::string text);
+/// Of these prompts. Throws Error where one does not say what a right reply contains.
+PreparedCell prepare_prompts(const EvalCell& cell, std::vector<Prompt> prompts);
 
 struct CellScore {
   std::string checkpoint;               // as the user named it

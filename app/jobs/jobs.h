@@ -5,6 +5,7 @@
 #include <string_view>
 #include <variant>
 
+#include "app/eval/eval_job.h"
 #include "app/inspect/inspecting.h"
 #include "app/jobs/intervene_job.h"
 #include "app/jobs/model_job.h"
@@ -12,7 +13,7 @@
 
 namespace statescope {
 
-using Job = std::variant<InterveneJob, NeedleJob, ModelJob, InspectJob, FindJob>;
+using Job = std::variant<InterveneJob, NeedleJob, ModelJob, InspectJob, FindJob, EvalJob>;
 
 /// A job for an engine. It travels by remote::pack and unpack (engine/remote/wire.h), as does what comes of it.
 struct JobAsked {

@@ -1,4 +1,5 @@
 // Jobs and what comes of them, on the wire.
+#include "app/eval/eval_wire.h"
 #include "app/inspect/inspected_fields.h"
 #include "app/jobs/jobs.h"
 #include "engine/remote/wire_fields.h"
@@ -109,12 +110,16 @@ template std::string pack(const JobDone<NeedleFound>&);
 template std::string pack(const JobDone<ModelFound>&);
 template std::string pack(const JobDone<Inspected>&);
 template std::string pack(const JobDone<FoundCheckpoints>&);
+template std::string pack(const JobDone<std::vector<CellOutcome>>&);
+template std::string pack(const CellOutcome&);
 template JobAsked unpack(std::string_view);
 template JobDone<Intervened> unpack(std::string_view);
 template JobDone<NeedleFound> unpack(std::string_view);
 template JobDone<ModelFound> unpack(std::string_view);
 template JobDone<Inspected> unpack(std::string_view);
 template JobDone<FoundCheckpoints> unpack(std::string_view);
+template JobDone<std::vector<CellOutcome>> unpack(std::string_view);
+template CellOutcome unpack(std::string_view);
 
 }  // namespace remote
 }  // namespace statescope

@@ -28,8 +28,10 @@ void attempt(std::uint8_t what, std::string_view bytes) {
       return attempt<JobDone<NeedleFound>>(bytes);
     case 4:
       return attempt<JobDone<Inspected>>(bytes);
-    default:
+    case 5:
       return attempt<JobDone<FoundCheckpoints>>(bytes);
+    default:
+      return attempt<JobDone<std::vector<CellOutcome>>>(bytes);
   }
 }
 

@@ -94,9 +94,11 @@ constexpr const char* kRefused = "a message has a report whose parts do not fit 
 }  // namespace
 
 TEST_CASE("jobs: what is asked travels whole") {
-  for (const Job& job : {Job(InterveneJob{kPrompt, {parse_intervention("zero state at 5")}, {kPrompt, {}}, 3}),
-                         Job(NeedleJob{kPrompt, "needle.json", 5}), Job(ModelJob{true, 2, true, true}), Job(ModelJob{}),
-                         Job(InspectJob{7, {{"prompt", kPrompt, "--text text"}}, {64, 128}, 2, " --device cuda"}), Job(FindJob{})}) {
+  for (const Job& job :
+       {Job(InterveneJob{kPrompt, {parse_intervention("zero state at 5")}, {kPrompt, {}}, 3}), Job(NeedleJob{kPrompt, "needle.json", 5}),
+        Job(ModelJob{true, 2, true, true}), Job(ModelJob{}),
+        Job(InspectJob{7, {{"prompt", kPrompt, "--text text"}}, {64, 128}, 2, " --device cuda"}), Job(FindJob{}),
+        Job(EvalJob{{{EvalCell{.reply = 4}, "text", {{.text = "text", .answers = {"a"}, .spans = {{PromptPart::question, 0, 2}}}}}}})}) {
     const JobAsked asked{"models/a.h5", job};
     check_whole(asked);
     const JobAsked same = unpack<JobAsked>(pack(asked));
@@ -127,6 +129,15 @@ TEST_CASE("jobs: what is found travels whole") {
   CHECK(inspection_html({inspected}) == inspection_html({inspection()}));
   CHECK(inspection_csv({inspected}) == inspection_csv({inspection()}));
   CHECK(inspection_text(inspected) == inspection_text(inspection()));
+  CellOutcome outcome;
+  outcome.score = {
+      .checkpoint = {}, .notes = {"note"}, .cell = {}, .impossible = {}, .task = TaskScore{.questions = 3, .hits = 2}, .text = {}};
+  const auto outcomes = again(std::vector<CellOutcome>{outcome, {.not_finite = "it is NaN"}});
+  CHECK((outcomes.size() == 2 && outcomes[0].score.task->hits == 2 && outcomes[1].not_finite == "it is NaN"));
+  outcome.score.text = TextScore();
+  CHECK_THROWS_AS(unpack<CellOutcome>(pack(outcome)), WireError);
+  outcome.score.task.reset(), outcome.score.text.reset();
+  CHECK_THROWS_AS(unpack<CellOutcome>(pack(outcome)), WireError);
   const FoundCheckpoints found = again(FoundCheckpoints{{{"runs/a.h5", 200}}, {"runs/b: no config.json yet"}});
   CHECK((found.checkpoints[0].path == "runs/a.h5" && found.checkpoints[0].steps == 200 && found.skipped.size() == 1));
 }

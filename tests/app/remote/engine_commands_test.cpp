@@ -14,6 +14,7 @@ namespace {
 using namespace test::place;
 using Catch::Matchers::Contains;
 
+const std::string kProse = kAssets + "checkpoints/prose/prose-gla.h5";
 const std::string kRouted = kAssets + "checkpoints/niah/niah-sse-gla-n4k1.h5";
 
 /// `statescope serve` in the folder of a place.
@@ -63,6 +64,10 @@ TEST_CASE("engine: commands write the same bytes as with the model here") {
   const std::string reading = kRouted + " --prompt " + kNeedle;
   std::filesystem::create_directories(place.folder / "runs/checkpoint-300");
   for (const char* step : {"100", "200"}) std::filesystem::copy_file(kCheckpoint, place.folder / fmt::format("runs/gla-step{}.h5", step));
+  place.write("asked.jsonl", R"({"prompt": "the code of ivan 1 8 1 5 . what is the code of ivan", "expected": "1 8 1 5"})");
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += fmt::format("It was day {} of the voyage. ", i);
+  place.write("text.txt", text);
   place.write("spec.json", R"({"size": "400x380mm", "defaults": {"prompt": "needle.json"}, "panels": [
     {"view": "routing", "checkpoint": ["niah-sse-gla-n4k1.h5", "niah-sse-gla-n16k4.h5"]},
     {"view": "difference", "checkpoints": ["niah-sse-gla-n4k1.h5", "niah-sse-gla-n4k1-collapsed.h5"]},
@@ -88,6 +93,10 @@ TEST_CASE("engine: commands write the same bytes as with the model here") {
       {"inspect " + kRouted + " --length 64,128 --samples 2 --json a.json --csv a.csv", {"standard-output", "a.json", "a.csv"}},
       {"inspect " + kRouted + " " + kCheckpoint + " --prompt " + kNeedle, {"standard-output"}},
       {"inspect runs --length 64 --samples 1", {"standard-output"}},
+      {"eval " + kRouted + " " + kCheckpoint + " --task niah --length 64,128 --needles 1,2 --samples 5 --json a.json --csv a.csv",
+       {"standard-output", "a.json", "a.csv"}},
+      {"eval " + kCheckpoint + " --prompt asked.jsonl", {"standard-output"}},
+      {"eval " + kProse + " --task text --haystack text.txt --length 64 --samples 3", {"standard-output"}},
       {"model " + kRouted + " --program --after-passes --one-token --layer 1", {"standard-output"}}};
   for (const auto& [command, files] : commands) {
     const Both both = written(place, engine, command, files);
@@ -186,7 +195,7 @@ TEST_CASE("engine: what a command cannot have of it is said") {
     CHECK(std::ranges::count(outcome.errors.substr(0, outcome.errors.find("\nRun with")), '\n') <= 1);
     return outcome.errors;
   };
-  CHECK_THAT(said("eval niah-gla.h5 --task niah", 2), Contains("eval works with the model itself: start it on the engine's machine"));
+  CHECK_THAT(said("check niah-gla.h5 --text a", 2), Contains("check works with the model itself: start it on the engine's machine"));
   CHECK_THAT(said("run " + kReading + " --dump a.h5", 2), Contains("--dump does not go with --engine"));
   CHECK_THAT(said("run " + kReading + " --temperature 1", 2), Contains("--temperature does not go with --engine"));
   CHECK_THAT(said("dataset copy -o x.jsonl", 2), Contains("dataset asks no engine: leave it out"));
@@ -200,6 +209,8 @@ TEST_CASE("engine: what a command cannot have of it is said") {
   CHECK_THAT(said("model nowhere.h5", 1), Contains("'nowhere.h5' is neither in the folder that the engine shows nor a shipped"));
   CHECK_THAT(said("model niah-gla.h5 --program --layer 9", 1), Contains("--layer: there is no layer 9: the model has 4, 0 to 3"));
   CHECK_THAT(said("intervene " + kReading + " --do 'zero partition 1 at 5'", 1), Contains("it has no partitions"));
+  CHECK_THAT(said("eval niah-gla.h5 --task niah --haystack " + kNeedle, 2), Contains("does not go with --engine"));
+  CHECK_THAT(said("eval niah-gla.h5 --task niah --length 8 --needles 4 --samples 2", 2), Contains("needles"));
   CHECK_THAT(said("inspect niah-gla.h5 --watch", 2), Contains("--watch does not go with --engine"));
   CHECK_THAT(said("inspect nowhere", 1), Contains("'nowhere' is neither in the folder that the engine shows nor a shipped"));
   CHECK_THAT(said("inspect nowhere niah-gla.h5 --length 64 --samples 1", 1), Contains("'nowhere' is neither in the folder"));

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <thread>
 
+#include "app/assets.h"
 #include "app/jobs/jobs.h"
 #include "app/remote/engine_runs.h"
 #include "tests/app/remote/engine_rig.h"
@@ -134,6 +135,23 @@ TEST_CASE("engine: an engine without jobs, and bytes that are none, are refused 
   CHECK(refusal() == "this engine does nothing for commands");
   setup.do_job = [](const std::string& job, const std::filesystem::path&, const auto&) { return do_packed_job(job, {}); };
   CHECK_THAT(refusal(), Contains("a message"));
+}
+
+TEST_CASE("engine: no file of its machine is read for an evaluation") {
+  const JobSite site{.checkpoint = "niah-gla.h5", .path = shipped_checkpoint("niah-gla.h5")};
+  for (const char* task : {"niah", "text", "mqar", "file"}) {
+    for (const char* haystack : {"/etc/passwd", "filler.txt"}) {
+      EvalJob job{{{}}};
+      job.cells[0].cell.samples = 1;
+      job.cells[0].cell.task.name = task;
+      job.cells[0].cell.task.haystack = haystack;
+      INFO(task << " " << haystack);
+      if (std::string(task) == "text")
+        CHECK(do_job(job, site)[0].score.impossible.find("the 0 bytes of the text") != std::string::npos);
+      else
+        CHECK_THROWS_WITH(do_job(job, site), "no texts but those of the program are read here");
+    }
+  }
 }
 
 }  // namespace statescope::engine_jobs_test
