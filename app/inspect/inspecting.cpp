@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 
 #include "app/assets.h"
 #include "app/common/console.h"

@@ -66,7 +66,7 @@ void serialize(Archive& archive, NeedleLoss& x) {
   remote::Choice known{cause, Loss::misroute};
   archive(layer, slot, head, known, lost, token);
 }
-STATESCOPE_FIELDS(NeedleVerdict::Read, layer, slot, head, share)
+STATESCOPE_FIELDS(NeedleRead, layer, slot, head, share)
 STATESCOPE_FIELDS(NeedleVerdict, summary, losses, read)
 template <class Archive>
 void serialize(Archive& archive, NeedleReport& x) {

@@ -77,6 +77,12 @@ struct NeedleLoss {
   std::int64_t token = 0;  // that took most of it
 };
 
+/// Where the needle is the largest part of what the question reads of a memory of a head.
+struct NeedleRead {
+  std::int64_t layer = 0, slot = 0, head = 0;
+  double share = 0;  // NeedleFate::read_share
+};
+
 /// Of all layers. Norms of states compare within a layer, not between layers: every layer that the needle wrote to counts the same.
 ///
 /// It describes what the memories hold and does not diagnose the answer. Over 2,800 answers of the 14 needle models that ship and are
@@ -91,13 +97,7 @@ struct NeedleVerdict {
       "does the largest read share (0.59)";
   NeedleSummary summary;
   std::vector<NeedleLoss> losses;  // largest first
-  /// Where the needle is the largest part of what the question reads of a memory of a head; none where it reads nothing that the needle
-  /// wrote to.
-  struct Read {
-    std::int64_t layer = 0, slot = 0, head = 0;
-    double share = 0;  // NeedleFate::read_share
-  };
-  std::optional<Read> read;
+  std::optional<NeedleRead> read;  // none where the question reads nothing that the needle wrote to
 };
 /// fates[layer] as needle_fates gives them with at least one event of each cause; empty where a layer has no memory.
 NeedleVerdict verdict(std::span<const std::vector<NeedleFate>> fates);

@@ -20,7 +20,7 @@ NeedleReport needle_report() {
   fate.read = true;
   report.fates = {{fate}, {}};
   report.survivals = {{{{0, 1}, {1, 0.75}, {0, 0.25}, {0, 0}, {2, 0}}}, {}};
-  report.verdict = {{0.5, 0.25, 0, 0.25, 0}, {{0, 1, 0, Loss::misroute, 0.25, 1}}, NeedleVerdict::Read{0, 1, 0, 0.5}};
+  report.verdict = {{0.5, 0.25, 0, 0.25, 0}, {{0, 1, 0, Loss::misroute, 0.25, 1}}, NeedleRead{0, 1, 0, 0.5}};
   report.notes = {"a note"};
   return report;
 }
