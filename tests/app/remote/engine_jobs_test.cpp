@@ -13,7 +13,7 @@
 namespace statescope::engine_jobs_test {
 namespace {
 
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using namespace std::chrono_literals;
 
 /// `statescope model` with an engine of this process.
@@ -134,7 +134,7 @@ TEST_CASE("engine: an engine without jobs, and bytes that are none, are refused 
   };
   CHECK(refusal() == "this engine does nothing for commands");
   setup.do_job = [](const std::string& job, const std::filesystem::path&, const auto&) { return do_packed_job(job, {}); };
-  CHECK_THAT(refusal(), Contains("a message"));
+  CHECK_THAT(refusal(), ContainsSubstring("a message"));
 }
 
 TEST_CASE("engine: no file of its machine is read for an evaluation") {

@@ -16,7 +16,7 @@
 namespace statescope::engine_program_test {
 namespace {
 
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 QString statescope() {
   test_application();
@@ -97,7 +97,7 @@ TEST_CASE("serve: wrong use is said, with status 2") {
     INFO(wrong);
     const Ended place = run({"--engine", wrong, "niah-gla.h5", "--screenshot", "none.png"});
     CHECK(place.status == 2);
-    CHECK_THAT(place.error, Contains("--engine: "));
+    CHECK_THAT(place.error, ContainsSubstring("--engine: "));
     CHECK(run({"serve", "--listen", wrong, "--root", "/none"}).status == 2);
   }
   const Ended nowhere = run({"--engine", "there.invalid:7453", "niah-gla.h5", "--screenshot", "none.png"});
@@ -108,7 +108,7 @@ TEST_CASE("serve: wrong use is said, with status 2") {
   CHECK(nobody.error == "statescope: 127.0.0.1:1: cannot connect: Connection refused\n");
   const Ended command = run({"--engine", "127.0.0.1:1", "check", "niah-gla.h5"});
   CHECK(command.status == 2);
-  CHECK_THAT(command.error, Contains("--engine: check works with the model itself: start it on the engine's machine"));
+  CHECK_THAT(command.error, ContainsSubstring("--engine: check works with the model itself: start it on the engine's machine"));
 }
 
 TEST_CASE("serve: an engine with a certificate and a token is spoken to by who has both") {
@@ -141,10 +141,10 @@ TEST_CASE("serve: an engine with a certificate and a token is spoken to by who h
     }
   };
   CHECK(why_not("token", "right.pem") == "");
-  CHECK_THAT(why_not("other", "right.pem"), Contains("the token is not the engine's"));
-  CHECK_THAT(why_not("token", "wrong.pem"), Contains("its certificate is not one that this machine trusts: --engine-ca names"));
+  CHECK_THAT(why_not("other", "right.pem"), ContainsSubstring("the token is not the engine's"));
+  CHECK_THAT(why_not("token", "wrong.pem"), ContainsSubstring("its certificate is not one that this machine trusts: --engine-ca names"));
   const Ended plain = run({"--engine", QString::fromStdString("127.0.0.1:" + port), "niah-gla.h5", "--screenshot", "none.png"});
-  CHECK_THAT(plain.error, Contains("it closes the connection: an engine with a certificate wants --engine-ca FILE"));
+  CHECK_THAT(plain.error, ContainsSubstring("it closes the connection: an engine with a certificate wants --engine-ca FILE"));
   Asked asked(make_remote_source(engine_place("127.0.0.1:" + port, (folder / "token").string(), (folder / "right.pem").string())));
   asked.source->open("niah-gla.h5", kPrompt, asked.callbacks());
   REQUIRE(asked.ends());
@@ -172,14 +172,15 @@ TEST_CASE("serve: through somebody's ssh, which may end and comes again") {
     REQUIRE(asked.failed == "");
     EnginePlace without = tunnel.place();
     without.token.clear();
-    CHECK_THROWS_WITH(check_engine(without), Contains("asks for a token"));
+    CHECK_THROWS_WITH(check_engine(without), ContainsSubstring("asks for a token"));
   }
   qputenv("PATH", path);
   std::ifstream log(folder / "log");
   std::string words;
   std::getline(log, words);
-  CHECK_THAT(words, Contains("ExitOnForwardFailure=yes") && Contains("|-p|2222|") && Contains("|--|me@there|exec ") &&
-                        Contains("serve --threads 1 --listen 127.0.0.1:") && Contains("--token-file -"));
+  CHECK_THAT(words, ContainsSubstring("ExitOnForwardFailure=yes") && ContainsSubstring("|-p|2222|") &&
+                        ContainsSubstring("|--|me@there|exec ") && ContainsSubstring("serve --threads 1 --listen 127.0.0.1:") &&
+                        ContainsSubstring("--token-file -"));
 }
 
 TEST_CASE("serve: what a window has started there ends with the window") {

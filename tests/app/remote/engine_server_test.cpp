@@ -15,7 +15,7 @@ namespace statescope::engine_server_test {
 namespace {
 
 namespace fs = std::filesystem;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 std::string why_not(const EnginePlace& place) {
   try {
@@ -52,10 +52,10 @@ TEST_CASE("engine: a wrong token is refused, and none") {
   setup.token = "open-sesame";
   const EngineServer server(setup);
   EnginePlace place = place_of(server);
-  CHECK_THAT(why_not(place), Contains("asks for a token"));
+  CHECK_THAT(why_not(place), ContainsSubstring("asks for a token"));
   for (const std::string wrong : {"open-sesam", "open-sesame2", "Open-sesame", "open-sesameopen-sesame"}) {
     place.token = wrong;
-    CHECK_THAT(why_not(place), Contains("the token is not the engine's"));
+    CHECK_THAT(why_not(place), ContainsSubstring("the token is not the engine's"));
   }
   CHECK(server.sessions() == 0);
   place.token = setup.token;
@@ -79,12 +79,12 @@ TEST_CASE("engine: an address that others hear needs TLS and a token") {
     setup.address = address;
     setup.token = "word";
     INFO(address);
-    CHECK_THAT(why_not(setup), Contains("needs --cert, --key and --token-file"));
+    CHECK_THAT(why_not(setup), ContainsSubstring("needs --cert, --key and --token-file"));
   }
   for (const std::string address : {"", "127.0.0.1", ":7", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000", "::1:7453"}) {
     setup.address = address;
     INFO(address);
-    CHECK_THAT(why_not(setup), Contains("is no address"));
+    CHECK_THAT(why_not(setup), ContainsSubstring("is no address"));
   }
   for (const std::string host : {"127.0.0.1", "127.1.2.3", "localhost", "::1"}) CHECK(is_loopback(host));
 }
@@ -100,8 +100,8 @@ TEST_CASE("engine: another protocol is refused by both versions") {
   const auto connection = remote::transport().connect(setup, stranger);
   const remote::Ending ending = told.get();
   CHECK(ending.final);
-  CHECK_THAT(ending.why, Contains(fmt::format("0.1.0 (protocol {})", remote::kProtocol)) &&
-                             Contains(fmt::format("9.9 (protocol {})", remote::kProtocol + 1)));
+  CHECK_THAT(ending.why, ContainsSubstring(fmt::format("0.1.0 (protocol {})", remote::kProtocol)) &&
+                             ContainsSubstring(fmt::format("9.9 (protocol {})", remote::kProtocol + 1)));
 }
 
 TEST_CASE("engine: no more clients than it takes") {
@@ -111,11 +111,11 @@ TEST_CASE("engine: no more clients than it takes") {
   const EngineServer server(setup);
   Asked one(make_remote_source(place_of(server)));
   REQUIRE(QTest::qWaitFor([&] { return server.sessions() == 1; }, kLongMs));
-  CHECK_THAT(why_not(place_of(server)), Contains("has 1 client already"));
+  CHECK_THAT(why_not(place_of(server)), ContainsSubstring("has 1 client already"));
   Asked other(make_remote_source(place_of(server)));
   other.source->open("niah-gla.h5", {}, other.callbacks());
   REQUIRE(other.ends());
-  CHECK_THAT(other.failed, Contains("takes no more"));
+  CHECK_THAT(other.failed, ContainsSubstring("takes no more"));
 }
 
 TEST_CASE("engine: a client that has left gives its place up at once") {
@@ -145,7 +145,7 @@ TEST_CASE("engine: nothing outside of its folder is shown") {
   for (const std::string name :
        {"../secret.h5", "link.h5", "up/secret.h5", "models/a", "..", "/etc/passwd", "../shown-too/near.h5", "up"}) {
     INFO(name);
-    CHECK_THROWS_WITH(root.existing(name), Contains("lies outside of the folder that the engine shows"));
+    CHECK_THROWS_WITH(root.existing(name), ContainsSubstring("lies outside of the folder that the engine shows"));
   }
   for (const std::string name : {"none.h5", "../none.h5", "", std::string("own.h5\0x", 8).c_str()}) {
     INFO(name);
@@ -219,7 +219,7 @@ TEST_CASE("engine: a session that is saved there is opened again, with its branc
     one.source->save(
         "../run.scope", [&] { outcome = "saved"; }, [&](const std::string& why) { outcome = why; });
     REQUIRE(QTest::qWaitFor([&] { return !outcome.empty(); }, kLongMs));
-    CHECK_THAT(outcome, Contains("lies outside"));
+    CHECK_THAT(outcome, ContainsSubstring("lies outside"));
   }
   REQUIRE(QTest::qWaitFor([&] { return server.sessions() == 0; }, kLongMs));
   Asked other(make_remote_source(place_of(server)));
