@@ -1,6 +1,6 @@
 // Softmax attention over tiles of keys with a running maximum, float32 throughout. Many queries: a block takes 64 of them against 64 keys
-// at a time. Few queries that choose blocks or follow a pattern (softmax_attention_few_queries.cu takes the others): a block takes one of
-// them against 256 keys at a time. Where blocks are chosen (MoBA), each thread block chooses for its own queries in shared memory, so that
+// at a time. Few queries that choose blocks (softmax_attention_few_queries.cu takes the others): a block takes one of them
+// against 256 keys at a time. Where blocks are chosen (MoBA), each thread block chooses for its own queries in shared memory, so that
 // nothing but the operands lies in device memory.
 #include <algorithm>
 #include <limits>
@@ -65,13 +65,15 @@ __device__ void fetch(float* to, Rows<const float> from, std::int64_t first, std
   }
 }
 
-/// Whether any query sees any of the keys from `first` on; a barrier. Thread i < 64 looks for query i.
+/// Whether any query sees any of the keys from `first` on; a barrier. A thread looks for a query; four do where a pattern is followed.
 template <int Columns>
 __device__ bool look(TileMemory<Columns>& memory, const Problem& p, const Queries& x, const Choice& choice, std::int64_t first) {
-  const int i = static_cast<int>(threadIdx.x);
+  const int shares = p.pattern.block_size > 0 ? threads / tile : 1, keys = tile / shares;
+  const int i = static_cast<int>(threadIdx.x) / shares, share = static_cast<int>(threadIdx.x) % shares;
   std::uint64_t seen = 0;
-  if (i < x.count) seen = sight_of(p, x, choice, i).of_keys(first);
-  if (i < tile) memory.visible[i] = seen;
+  if (i < x.count) seen = sight_of(p, x, choice, i).of_keys(first, share * keys, (share + 1) * keys);
+  for (int distance = 1; distance < shares; distance *= 2) seen |= __shfl_xor_sync(~0U, seen, distance);
+  if (share == 0 && i < tile) memory.visible[i] = seen;
   return __syncthreads_or(seen != 0);
 }
 

@@ -156,9 +156,14 @@ struct Sight {
   static __device__ std::uint64_t bits_below(std::int64_t n) {
     return n <= 0 ? 0 : n >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n) - 1;
   }
-  /// Bit n: key first + n is seen.
-  __device__ std::uint64_t of_keys(std::int64_t first) const {
-    if (pattern.block_size > 0) return of_pattern(first);
+  /// Bit n: key first + n is seen. Where a pattern is followed, of the keys [from, to) of 64 alone.
+  __device__ std::uint64_t of_keys(std::int64_t first, int from = 0, int to = 64) const {
+    if (pattern.block_size > 0) return of_pattern(first, from, to);
+    return of_range_and_blocks(first);
+  }
+
+ private:
+  __device__ std::uint64_t of_range_and_blocks(std::int64_t first) const {
     std::uint64_t seen = bits(begin - first, end - first);
     for (std::int64_t n = given ? first_reaching(first) : 0; n < width && blocks[n] >= 0; ++n) {
       const std::int64_t from = blocks[n] * block_size - first;
@@ -167,8 +172,6 @@ struct Sight {
     }
     return given ? seen & bits_below(end - first) : seen;
   }
-
- private:
   /// The first of the ascending blocks that has a key from `first` on.
   __device__ std::int64_t first_reaching(std::int64_t first) const {
     const auto block = static_cast<std::uint32_t>(first / block_size);
@@ -182,13 +185,13 @@ struct Sight {
     }
     return low;
   }
-  __device__ std::uint64_t of_pattern(std::int64_t first) const {
+  __device__ std::uint64_t of_pattern(std::int64_t first, int from, int to) const {
     const std::int64_t size = pattern.block_size, own = (end - 1) / size;
     std::uint64_t seen = 0;
-    for (std::int64_t b = first / size; b <= own && b * size < first + 64; ++b) {
+    for (std::int64_t b = (first + from) / size; b <= own && b * size < first + to; ++b) {
       if (pattern.sees(head, own, b)) seen |= bits(b * size - first, (b + 1) * size - first);
     }
-    return seen & bits_below(end - first);
+    return seen & bits(from, to) & bits_below(end - first);
   }
 };
 

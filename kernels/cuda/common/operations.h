@@ -110,15 +110,15 @@ void sum_sparse_rows(const SparseState& op, const SparseOrder& order, const Spar
 // softmax_attention.cu; `cu_seqlens_k` [count + 1] on the device, `most_keys` of any segment
 void softmax_attention(const SoftmaxAttention& op, const DeviceSegments& segments, const std::int32_t* cu_seqlens_k, std::int64_t most_keys,
                        cudaStream_t stream);
-// softmax_attention_few_queries.cu: up to 8 of a segment, which see all keys, a window of them, or blocks that something else has chosen;
-// `scratch` on the device, of so many bytes, 16-byte aligned
+// softmax_attention_few_queries.cu: up to 8 of a segment, which see all keys, a window of them, what a pattern lets them see, or blocks
+// that something else has chosen; `scratch` on the device, of so many bytes, 16-byte aligned
 bool softmax_attention_few_queries_supported(const SoftmaxAttention& op, const DeviceSegments& segments);
 std::size_t softmax_attention_few_queries_scratch(const SoftmaxAttention& op, std::int64_t most_keys);
 void softmax_attention_few_queries(const SoftmaxAttention& op, const DeviceSegments& segments, const std::int32_t* cu_seqlens_k,
                                    std::int64_t most_keys, void* scratch, cudaStream_t stream);
 
 // compressed_attention.cu; `scratch` on the device, of so many bytes. Throws std::invalid_argument for more blocks than a GPU takes.
-std::size_t compressed_attention_scratch(const CompressedAttention& op, const DeviceSegments& segments);
+std::size_t compressed_attention_scratch(const CompressedAttention& op, const DeviceSegments& segments, std::int64_t most_keys);
 void compressed_attention(const CompressedAttention& op, const DeviceSegments& segments, const std::int32_t* cu_seqlens_k,
                           std::int64_t most_keys, void* scratch, cudaStream_t stream);
 

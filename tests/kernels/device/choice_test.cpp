@@ -105,6 +105,32 @@ TEST_CASE("device: softmax attention over what something has chosen", "[device]"
   }
 }
 
+// MLA and DSA: all heads read one latent of a token, which is key and value.
+TEST_CASE("device: softmax attention of many heads over latents", "[device]") {
+  const Comparison both;
+  if (!both) return;
+  for (const Rows& rows : {Rows{{1, 0, 2}, {3000, 9, 64}}, Rows{{7}, {290}}}) {
+    const Packed queries = rows.packed(rows.queries), keys = rows.packed(rows.keys);
+    const std::vector<std::int32_t> chosen = some_blocks(rows, 1, 3, 6);
+    for (const std::int64_t H : {5, 16, 40}) {
+      for (const auto& [latent, shared] : {std::pair{512, 64}, {60, 4}, {30, 3}}) {
+        Random random(1);
+        const Numbers q = random.uniform({queries.rows(), H, latent + shared}), latents = random.uniform({keys.rows(), 1, latent + shared});
+        for (const bool lists : {false, true}) {
+          both(with(lists ? "latents, chosen" : "latents", {{"queries", queries.rows()}, {"H", H}, {"latent", latent}}), [&](Side& s) {
+            SoftmaxAttention op;
+            op.q = s.in(q), op.k = s.in(latents), op.v = op.k.columns(0, {1, latent});
+            op.scale = 0.1F, op.segments = queries.view(), op.cu_seqlens_k = keys.cu_seqlens;
+            if (lists) op.chosen = {s.in(chosen, {queries.rows(), 6}), 3};
+            op.o = s.out({queries.rows(), H, latent});
+            s->softmax_attention(op, 64);
+          });
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("device: compressed attention and the blocks that it chooses", "[device]") {
   const Comparison both;
   if (!both) return;

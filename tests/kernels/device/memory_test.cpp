@@ -276,6 +276,13 @@ TEST_CASE("device: softmax attention of few queries, many keys", "[device]") {
     compare_attention(both, {{1}, {17000}, H, Hkv, 256, 256, 0, {}, 0.5F});
     compare_attention(both, {{2, 1}, {520, 1}, H, Hkv, 576, 512});
   }
+  // So many heads of a key head that its keys go through shared memory.
+  for (const auto& [H, Hkv] : {std::pair{32, 1}, {33, 1}, {72, 2}, {80, 1}}) {
+    compare_attention(both, {{1, 0, 1, 1}, {4096, 9, 127, 129}, H, Hkv, 60, 64});
+    compare_attention(both, {{8, 1}, {700, 300}, H, Hkv, 128, 36, 500});
+    compare_attention(both, {{2, 1}, {520, 1}, H, Hkv, 320, 300, 0, {}, 0.5F});
+    compare_attention(both, {{1}, {3000}, H, Hkv, 62, 33});  // rows that 16 bytes do not divide
+  }
 }
 
 TEST_CASE("device: softmax attention over chosen blocks", "[device]") {
@@ -288,6 +295,7 @@ TEST_CASE("device: softmax attention over chosen blocks", "[device]") {
     compare_attention(both, {{65}, {333}, 3, 1, 60, 130, 0, blocks});
     compare_attention(both, {{1, 0, 1, 1}, {300, 9, 1, 64}, 4, 2, 60, 60, 0, blocks});
     compare_attention(both, {{7}, {290}, 3, 3, 128, 257, 0, blocks});
+    compare_attention(both, {{1, 3}, {300, 1600}, 4, 2, 60, 60, 0, blocks});
   }
 }
 
