@@ -41,8 +41,8 @@ void CudaBackend::compute(const ops::CompressedAttention& attention) {
   check_compressed_attention(op);
   const auto [queries, slots, keys] = sent(IndexRing::Arrays<3>{op.segments.cu_seqlens, op.segments.slot, op.cu_seqlens_k});
   const DeviceSegments segments = on_device(op.segments, queries, slots);
-  void* const means = scratch(compressed_attention_scratch(op, segments));
-  cuda::compressed_attention(op, segments, keys, longest(op.cu_seqlens_k), means, stream());
+  const std::int64_t most_keys = longest(op.cu_seqlens_k);
+  cuda::compressed_attention(op, segments, keys, most_keys, scratch(compressed_attention_scratch(op, segments, most_keys)), stream());
 }
 
 void CudaBackend::compute(const ops::ChooseTokens& chooses) {

@@ -1,5 +1,6 @@
 // Attention to the means of blocks and the choice that follows from it, float32 throughout: first the means of all blocks of keys and
-// values, then a thread block for each query and head of keys.
+// values, then a thread block for each query and head of keys. Where a segment has few queries, a thread block for each of their heads
+// comes first, so that a token's step does not wait for one head after the other.
 #include <algorithm>
 
 #include "kernels/cuda/common/operations.h"
@@ -20,6 +21,7 @@ struct Problem {
   Rows<float> o, importance;    // [queries, H, V], [queries, Hkv, n] or absent
   Rows<std::int32_t> selected;  // [queries, Hkv, n]
   float* means;                 // [blocks of all segments, Hkv, d + V]
+  float* weights;               // [queries, H, most_blocks]: p_tb, where heads have thread blocks of their own
   std::int64_t H, Hkv, d, V, n, size, most_blocks;
   float scale;
   DeviceSegments segments;
@@ -68,11 +70,13 @@ struct Memory {
 __device__ void attend(const Memory& memory, const Problem& p, std::int64_t s, std::int64_t g, std::int64_t row, std::int64_t h,
                        std::int64_t complete) {
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  const float* means = p.mean(s, 0, g);  // of the blocks, `pitch` apart
+  const std::int64_t pitch = p.Hkv * (p.d + p.V);
   for (std::int64_t c = thread; c < p.d; c += threads) memory.q[c] = p.q.row(row)[h * p.d + c];
   __syncthreads();
   float peak = -infinity;
   for (std::int64_t b = thread / 32; b < complete; b += warps) {
-    const float* k = p.mean(s, b, g);
+    const float* k = means + b * pitch;
     float product = 0;
     for (std::int64_t c = lane; c < p.d; c += 32) product = fmaf(memory.q[c], k[c], product);
     product = p.scale * sum_of_warp(product);
@@ -86,16 +90,20 @@ __device__ void attend(const Memory& memory, const Problem& p, std::int64_t s, s
     total += memory.weight[b];
   }
   total = combined<threads>(total, [](float a, float b) { return a + b; });
-  for (std::int64_t b = thread; b < complete; b += threads) {
-    memory.weight[b] /= total;
-    memory.importance[b] += memory.weight[b] / static_cast<float>(p.H / p.Hkv);
-  }
+  for (std::int64_t b = thread; b < complete; b += threads) memory.weight[b] /= total;
   __syncthreads();
   for (std::int64_t c = thread; c < p.V; c += threads) {
     float o = 0;
-    for (std::int64_t b = 0; b < complete; ++b) o = fmaf(memory.weight[b], p.mean(s, b, g)[p.d + c], o);
+#pragma unroll 8
+    for (std::int64_t b = 0; b < complete; ++b) o = fmaf(memory.weight[b], means[b * pitch + p.d + c], o);
     p.o.row(row)[h * p.V + c] = o;
   }
+  __syncthreads();
+}
+
+/// importance of block b ← + p_tb / (heads that read the key head). Ends with a barrier.
+__device__ void add_importance(const Memory& memory, const Problem& p, const float* weight, std::int64_t complete) {
+  for (std::int64_t b = threadIdx.x; b < complete; b += threads) memory.importance[b] += weight[b] / static_cast<float>(p.H / p.Hkv);
   __syncthreads();
 }
 
@@ -127,29 +135,62 @@ __device__ void choose(const Memory& memory, const Problem& p, std::int64_t g, s
   }
 }
 
-/// blockIdx: a query of its segment, the segment, a head of keys. Late queries, which see most blocks, come first.
-__global__ void __launch_bounds__(threads) compressed_attention_kernel(Problem p) {
-  const std::int64_t s = blockIdx.y, g = blockIdx.z, i = p.segments.longest - 1 - blockIdx.x;
-  const std::int64_t queries = p.segments.cu_seqlens[s + 1] - p.segments.cu_seqlens[s];
-  if (i >= queries) return;
-  const std::int64_t keys = p.cu_seqlens_k[s + 1] - p.cu_seqlens_k[s], position = keys - queries + i, row = p.segments.cu_seqlens[s] + i;
-  const std::int64_t complete = (position + 1) / p.size, group = p.H / p.Hkv;
+/// blockIdx: a query of its segment, the segment. Late queries, which see most blocks, come first. row < 0: there is none.
+struct Query {
+  std::int64_t row = -1, position = 0;
+
+  __device__ explicit Query(const Problem& p) {
+    const std::int64_t s = blockIdx.y, i = p.segments.longest - 1 - blockIdx.x;
+    const std::int64_t queries = p.segments.cu_seqlens[s + 1] - p.segments.cu_seqlens[s];
+    if (i >= queries) return;
+    row = p.segments.cu_seqlens[s] + i;
+    position = p.cu_seqlens_k[s + 1] - p.cu_seqlens_k[s] - queries + i;
+  }
+  __device__ std::int64_t complete(const Problem& p) const { return (position + 1) / p.size; }
+};
+
+/// blockIdx.z: a head.
+__global__ void __launch_bounds__(threads) attend_head_kernel(Problem p) {
+  const Query query(p);
+  if (query.row < 0) return;
+  const std::int64_t h = blockIdx.z, complete = query.complete(p);
+  const Memory memory(p);
+  attend(memory, p, blockIdx.y, producer_head(h, p.Hkv, p.H), query.row, h, complete);
+  float* weights = p.weights + (query.row * p.H + h) * p.most_blocks;
+  for (std::int64_t b = threadIdx.x; b < complete; b += threads) weights[b] = memory.weight[b];
+}
+
+/// blockIdx.z: a head of keys.
+template <bool has_weights>
+__global__ void __launch_bounds__(threads) choose_kernel(Problem p) {
+  const Query query(p);
+  if (query.row < 0) return;
+  const std::int64_t g = blockIdx.z, group = p.H / p.Hkv, complete = query.complete(p);
   const Memory memory(p);
   for (std::int64_t b = threadIdx.x; b <= p.most_blocks; b += threads) memory.importance[b] = 0;
-  for (std::int64_t h = g * group; h < (g + 1) * group; ++h) attend(memory, p, s, g, row, h, complete);
-  choose(memory, p, g, row, complete, position / p.size);
+  __syncthreads();
+  for (std::int64_t h = g * group; h < (g + 1) * group; ++h) {
+    if (!has_weights) attend(memory, p, blockIdx.y, g, query.row, h, complete);
+    add_importance(memory, p, has_weights ? p.weights + (query.row * p.H + h) * p.most_blocks : memory.weight, complete);
+  }
+  choose(memory, p, g, query.row, complete, query.position / p.size);
 }
 
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // launchers
 
-std::int64_t all_blocks(const CompressedAttention& op, std::int64_t segments) { return op.k.rows() / op.block_size + segments; }
+/// Of means, of all segments.
+std::int64_t numbers_of_means(const CompressedAttention& op, std::int64_t segments) {
+  return (op.k.rows() / op.block_size + segments) * op.k.shape[1] * (op.k.shape[2] + op.v.shape[2]);
+}
+
+bool is_few(const DeviceSegments& segments) { return segments.longest <= 8; }
 
 }  // namespace
 
-std::size_t compressed_attention_scratch(const CompressedAttention& op, const DeviceSegments& segments) {
-  const std::int64_t numbers = all_blocks(op, segments.count) * op.k.shape[1] * (op.k.shape[2] + op.v.shape[2]);
-  return static_cast<std::size_t>(numbers) * sizeof(float);
+std::size_t compressed_attention_scratch(const CompressedAttention& op, const DeviceSegments& segments, std::int64_t most_keys) {
+  const std::int64_t weights = is_few(segments) ? op.q.rows() * op.q.shape[1] * (most_keys / op.block_size) : 0;
+  return static_cast<std::size_t>(numbers_of_means(op, segments.count) + weights) * sizeof(float);
 }
 
 void compressed_attention(const CompressedAttention& op, const DeviceSegments& segments, const std::int32_t* cu_seqlens_k,
@@ -161,6 +202,7 @@ void compressed_attention(const CompressedAttention& op, const DeviceSegments& s
                   .importance = f32(op.importance),
                   .selected = i32(op.selected),
                   .means = static_cast<float*>(scratch),
+                  .weights = static_cast<float*>(scratch) + numbers_of_means(op, segments.count),
                   .H = op.q.shape[1],
                   .Hkv = op.k.shape[1],
                   .d = op.q.shape[2],
@@ -171,12 +213,15 @@ void compressed_attention(const CompressedAttention& op, const DeviceSegments& s
                   .scale = op.scale,
                   .segments = segments,
                   .cu_seqlens_k = cu_seqlens_k};
-  if (Memory::bytes(p) > most_shared_bytes())
+  const std::size_t bytes = Memory::bytes(p);
+  if (bytes > most_shared_bytes())
     throw std::invalid_argument("compressed_attention: " + std::to_string(p.most_blocks) + " blocks are more than a GPU takes");
-  const auto S = static_cast<unsigned>(segments.count), Hkv = static_cast<unsigned>(p.Hkv);
+  const auto queries = static_cast<unsigned>(segments.longest), S = static_cast<unsigned>(segments.count);
+  const auto H = static_cast<unsigned>(p.H), Hkv = static_cast<unsigned>(p.Hkv);
   launch("compressed_attention", mean_kernel, {static_cast<unsigned>(p.most_blocks), S, Hkv}, threads, 0, stream, p);
-  launch("compressed_attention", compressed_attention_kernel, {static_cast<unsigned>(segments.longest), S, Hkv}, threads, Memory::bytes(p),
-         stream, p);
+  if (!is_few(segments)) return launch("compressed_attention", choose_kernel<false>, {queries, S, Hkv}, threads, bytes, stream, p);
+  launch("compressed_attention", attend_head_kernel, {queries, S, H}, threads, bytes, stream, p);
+  launch("compressed_attention", choose_kernel<true>, {queries, S, Hkv}, threads, bytes, stream, p);
 }
 
 }  // namespace statescope::cuda

@@ -11,7 +11,9 @@ namespace {
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // kernels
 
-constexpr int threads = 256, warps = threads / 32;
+constexpr int threads = 256, choose_threads = 1024, choose_warps = choose_threads / 32;
+constexpr int digits = 256;  // of the radix selection
+constexpr std::int64_t few_queries = 4;
 constexpr int tile_keys = 64, tile_queries = 16, queries_of_thread = tile_queries / (threads / tile_keys);
 
 struct Problem {
@@ -81,8 +83,60 @@ __global__ void __launch_bounds__(threads) index_kernel(Problem p) {
   }
 }
 
+/// blockIdx: 64 keys, a query, a segment. A thread has one key and every fourth head.
+__global__ void __launch_bounds__(threads) index_query_kernel(Problem p) {
+  __shared__ float sums[threads];
+  const std::int64_t s = blockIdx.z, first_key = std::int64_t{blockIdx.x} * tile_keys, i = p.first + blockIdx.y;
+  const Query query(p, s, i);
+  const std::int64_t keys = p.cu_seqlens_k[s + 1] - p.cu_seqlens_k[s], pitch = p.d + 1;
+  if (query.row < 0 || first_key > query.position) return;
+  float *k = shared_floats, *q = k + tile_keys * pitch;  // [64, d], [H, d]
+  const int thread = static_cast<int>(threadIdx.x), x = thread % tile_keys;
+  for (std::int64_t n = thread; n < tile_keys * p.d; n += threads) {
+    const std::int64_t j = n / p.d, c = n % p.d;
+    k[j * pitch + c] = first_key + j < keys ? p.k.row(p.cu_seqlens_k[s] + first_key + j)[c] : 0;
+  }
+  for (std::int64_t n = thread; n < p.H * p.d; n += threads) q[n] = p.q.row(query.row)[n];
+  __syncthreads();
+
+  // I_ts = Σ_h w_th relu(scale · q_th·k_s)
+  float I = 0;
+  for (std::int64_t h = thread / tile_keys; h < p.H; h += threads / tile_keys) {
+    float product = 0;
+#pragma unroll 8
+    for (std::int64_t c = 0; c < p.d; ++c) product = fmaf(q[h * p.d + c], k[x * pitch + c], product);
+    I = fmaf(p.weight.row(query.row)[h], fmaxf(p.scale * product, 0), I);
+  }
+  sums[thread] = I;
+  __syncthreads();
+  if (thread >= tile_keys || first_key + x > query.position) return;
+  for (int n = x + tile_keys; n < threads; n += tile_keys) I += sums[n];
+  scores_of(p, s, i)[first_key + x] = I;
+}
+
 /// Falls with the place of a score in order; equal for equal scores.
 __device__ std::uint32_t size_of_score(float score) { return static_cast<std::uint32_t>(order_of(score, 0) >> 32); }
+
+/// By one warp: the largest digit that has, with those above it, at least `left` scores; `left` ← how many of its own those are.
+__device__ void find_digit(const std::uint32_t* counts, std::int64_t& left, std::uint32_t& found) {
+  constexpr int each = digits / 32;
+  const int lane = static_cast<int>(threadIdx.x), last = digits - 1 - lane * each;  // the lane's digits fall from `last` on
+  std::int64_t own = 0;
+  for (int i = 0; i < each; ++i) own += counts[last - i];
+  std::int64_t before = own;
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const std::int64_t larger = __shfl_up_sync(~0U, before, distance);
+    if (lane >= distance) before += larger;
+  }
+  before -= own;  // of the lanes with larger digits
+  const std::int64_t wanted = left;
+  __syncwarp();
+  if (before >= wanted || before + own < wanted) return;  // another lane has it
+  int digit = last;
+  while (wanted - before > counts[digit]) before += counts[digit--];
+  left = wanted - before;
+  found = static_cast<std::uint32_t>(digit);
+}
 
 /// The n-th largest of the scores [0, seen), n ≤ seen, and how many of those equal to it are among the n.
 struct Threshold {
@@ -90,24 +144,24 @@ struct Threshold {
   std::int64_t equals;
 };
 __device__ Threshold nth_largest(const float* I, std::int64_t seen, std::int64_t n) {
-  __shared__ std::uint32_t counts[256];
+  __shared__ std::uint32_t counts[digits];
   __shared__ std::uint32_t digit_found;
   __shared__ std::int64_t left;
   std::uint32_t found = 0, mask = 0;
   if (threadIdx.x == 0) left = n;
   for (int shift = 24; shift >= 0; shift -= 8) {
-    counts[threadIdx.x] = 0;
+    if (threadIdx.x < digits) counts[threadIdx.x] = 0;
     __syncthreads();
-    for (std::int64_t j = threadIdx.x; j < seen; j += threads) {
-      const std::uint32_t size = size_of_score(I[j]);
-      if ((size & mask) == found) atomicAdd(&counts[size >> shift & 255], 1U);
+    for (std::int64_t j = threadIdx.x; j < seen; j += choose_threads) {
+      const std::uint32_t size = size_of_score(I[j]), digit = size >> shift & (digits - 1);
+      if ((size & mask) != found) continue;
+      // Scores are alike in their first digits: the lanes of one digit count together.
+      const unsigned alike = __match_any_sync(__activemask(), digit);
+      if (__ffs(static_cast<int>(alike)) - 1 == static_cast<int>(threadIdx.x) % 32)
+        atomicAdd(&counts[digit], static_cast<unsigned>(__popc(alike)));
     }
     __syncthreads();
-    if (threadIdx.x == 0) {
-      int digit = 255;
-      while (digit > 0 && left > counts[digit]) left -= counts[digit--];
-      digit_found = static_cast<std::uint32_t>(digit);
-    }
+    if (threadIdx.x < 32) find_digit(counts, left, digit_found);
     __syncthreads();
     found |= digit_found << shift;
     mask |= 255U << shift;
@@ -121,12 +175,12 @@ struct Rank {
   int before, all;
 };
 __device__ Rank rank_in_block(bool in) {
-  __shared__ int of_warp[warps];
+  __shared__ int of_warp[choose_warps];
   const unsigned lanes = __ballot_sync(~0U, in), lane = threadIdx.x % 32;
   if (lane == 0) of_warp[threadIdx.x / 32] = __popc(lanes);
   __syncthreads();
   Rank rank{__popc(lanes & ((1U << lane) - 1)), 0};
-  for (int warp = 0; warp < warps; ++warp) {
+  for (int warp = 0; warp < choose_warps; ++warp) {
     if (warp < static_cast<int>(threadIdx.x) / 32) rank.before += of_warp[warp];
     rank.all += of_warp[warp];
   }
@@ -135,7 +189,7 @@ __device__ Rank rank_in_block(bool in) {
 }
 
 /// blockIdx: a query of this turn, a segment.
-__global__ void __launch_bounds__(threads) choose_kernel(Problem p) {
+__global__ void __launch_bounds__(choose_threads) choose_kernel(Problem p) {
   const std::int64_t s = blockIdx.y, i = p.first + blockIdx.x;
   const Query query(p, s, i);
   if (query.row < 0) return;
@@ -145,7 +199,7 @@ __global__ void __launch_bounds__(threads) choose_kernel(Problem p) {
   std::int32_t* selected = p.selected.row(query.row);
   float* scores = p.scores ? p.scores.row(query.row) : nullptr;
   std::int64_t taken = 0, equals = 0;
-  for (std::int64_t tile = 0; tile < seen; tile += threads) {
+  for (std::int64_t tile = 0; tile < seen; tile += choose_threads) {
     const std::int64_t j = tile + threadIdx.x;
     const std::uint32_t size = j < seen ? size_of_score(I[j]) : 0;
     // Of equal scores the earlier ones.
@@ -160,7 +214,7 @@ __global__ void __launch_bounds__(threads) choose_kernel(Problem p) {
     equals += of_equals.all;
     taken += of_chosen.all;
   }
-  for (std::int64_t w = count + threadIdx.x; w < p.n; w += threads) {
+  for (std::int64_t w = count + threadIdx.x; w < p.n; w += choose_threads) {
     selected[w] = -1;
     if (scores) scores[w] = 0;
   }
@@ -199,12 +253,17 @@ void choose_tokens(const TokenChoice& op, const DeviceSegments& segments, const 
             .scale = op.scale,
             .segments = segments,
             .cu_seqlens_k = cu_seqlens_k};
-  const std::size_t bytes = static_cast<std::size_t>(tile_keys * (p.d + 1) + tile_queries * p.d) * sizeof(float);
-  const auto S = static_cast<unsigned>(segments.count);
+  const auto bytes = [&](std::int64_t rows) { return static_cast<std::size_t>(tile_keys * (p.d + 1) + rows * p.d) * sizeof(float); };
+  const auto S = static_cast<unsigned>(segments.count), tiles = blocks_for(most_keys, tile_keys);
+  // With few queries a thread block has all heads of one, so that they are worked out beside one another.
+  const bool few = segments.longest <= few_queries && bytes(p.H) <= most_shared_bytes();
   for (; p.first < segments.longest; p.first += p.turn) {
-    launch("choose_tokens", index_kernel, {blocks_for(most_keys, tile_keys), blocks_for(p.turn, tile_queries), S}, threads, bytes, stream,
-           p);
-    launch("choose_tokens", choose_kernel, {static_cast<unsigned>(p.turn), S}, threads, 0, stream, p);
+    if (few) {
+      launch("choose_tokens", index_query_kernel, {tiles, static_cast<unsigned>(p.turn), S}, threads, bytes(p.H), stream, p);
+    } else {
+      launch("choose_tokens", index_kernel, {tiles, blocks_for(p.turn, tile_queries), S}, threads, bytes(tile_queries), stream, p);
+    }
+    launch("choose_tokens", choose_kernel, {static_cast<unsigned>(p.turn), S}, choose_threads, 0, stream, p);
   }
 }
 
