@@ -191,7 +191,7 @@ TEST_CASE("command line: an empty prompt's file is named") {
   const Place place;
   place.write("empty.txt", "");
   CHECK_THROWS_WITH(load_prompt({.text = {}, .ids = {}, .file = (place.folder / "empty.txt").string()}),
-                    Catch::Contains("empty.txt: the prompt is empty"));
+                    Catch::Matchers::ContainsSubstring("empty.txt: the prompt is empty"));
 }
 
 TEST_CASE("command line: a checkpoint that was trained on something else than needles begins with an example of it") {

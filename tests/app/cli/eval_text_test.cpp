@@ -274,7 +274,7 @@ TEST_CASE("dataset --chat: the prompts of eval in chat form, which say so and ar
   CHECK(place.score_file(dataset.output)["chat"] == true);
   dataset.tokenizer = plain.model();
   dataset.output = plain.path("needles.jsonl");
-  CHECK_THROWS_WITH(dataset_command(dataset), Catch::Contains("has no chat template"));
+  CHECK_THROWS_WITH(dataset_command(dataset), Catch::Matchers::ContainsSubstring("has no chat template"));
 }
 
 TEST_CASE("needle: survival and cause of death of a needle in real text") {

@@ -264,7 +264,7 @@ TEST_CASE("session: a checkpoint that was moved is found by its name and content
   fs::rename(begun.folder / "model.h5", there);
   const std::vector<fs::path> places = {begun.folder / "nowhere", elsewhere};
   SessionFile session = SessionFile::open(begun.path());
-  CHECK_THROWS_WITH(session.open_checkpoint(), Catch::Contains("put it beside the session"));
+  CHECK_THROWS_WITH(session.open_checkpoint(), Catch::Matchers::ContainsSubstring("put it beside the session"));
   CHECK(content_digest(*session.open_checkpoint(places)) == begun.record.checkpoint_digest);
   CHECK(session.record().checkpoint == there);
   // Beside the session, wherever that has been sent to.
