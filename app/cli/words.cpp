@@ -71,7 +71,9 @@ std::vector<std::string> with_engine_first(std::vector<std::string> words) {
     const std::string option = words[i].substr(0, words[i].find('='));
     const bool is_engine = option == "--engine" || option == "--engine-token-file" || option == "--engine-ca";
     (is_engine ? engine : others).push_back(words[i]);
-    if (is_engine && option == words[i] && i + 1 < words.size()) engine.push_back(words[++i]);
+    if (!is_engine || option != words[i]) continue;
+    if (i + 1 == words.size() || words[i + 1].starts_with('-')) throw CLI::ArgumentMismatch(option + ": 1 required TEXT missing");
+    engine.push_back(words[++i]);
   }
   engine.insert(engine.end(), others.begin(), others.end());
   return engine;

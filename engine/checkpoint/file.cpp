@@ -232,6 +232,8 @@ Draft::Draft(fs::path target, bool overwrite) : target_(std::move(target)), over
   if (target_ == "-") fail(target_, "this cannot be written to standard output; name a file, or ./- for one of that name");
   sweep_drafts(target_);
   if (!overwrite_ && fs::exists(fs::symlink_status(target_, ignored))) fail(target_, "exists already; choose another name or --force");
+  if (fs::exists(target_, ignored) && !fs::is_regular_file(target_, ignored) && !fs::is_directory(target_, ignored))
+    fail(target_, "is a device or a pipe; a file does not take its place");
   path_ = target_.parent_path() / draft_name(target_.filename().string(), ::getpid(), number++);
   if (fs::exists(fs::symlink_status(path_, ignored))) fail(path_, "is in the way of writing; remove it");
   if (Pending* const kept = keep_pending(path_)) release_ = [kept] { kept->owner = 0; };

@@ -49,8 +49,8 @@ void add_serve(CLI::App& app, ServeArguments& serve) {
       ->description("MB that the recordings of all clients may take (default: of each a quarter of what is free)");
   command.add_option("--max-clients", serve.most_clients, "sessions at a time (default: 8)")->check(CLI::Range(1, 1000));
   command.footer(
-      "Each client has a session of its own. One that goes away, or whose connection is lost, finds its session again within ten minutes;\n"
-      "where all places are taken, within half a minute.\n"
+      "Each client has a session of its own. One that goes away, or whose connection is lost, finds its session again within ten minutes,\n"
+      "a command without a run within one; where all places are taken, within half a minute.\n"
       "Ctrl+C ends the engine, and all sessions with it.");
 }
 

@@ -1,4 +1,6 @@
 // Small faults of the command line that people met: what is wrong is said at once, in one line that a terminal can show.
+#include <sys/stat.h>
+
 #include <set>
 
 #include "tests/app/window/place.h"
@@ -32,6 +34,15 @@ TEST_CASE("small faults: a dump that is in the way is refused before anything is
   CHECK(outcome.errors == "statescope: x.h5: exists already; choose another name or --force\n");
 }
 
+TEST_CASE("small faults: a report takes the place of no pipe and no device") {
+  const Place place;
+  REQUIRE(::mkfifo((place.folder / "pipe.json").c_str(), 0600) == 0);
+  const Outcome outcome = place.run("observe " + kReading + " --json pipe.json --force", "/dev/null", "/dev/null", "timeout 20");
+  CHECK(outcome.status == 1);
+  CHECK(outcome.errors == "statescope: pipe.json: is a device or a pipe; a file does not take its place\n");
+  CHECK(fs::is_fifo(place.folder / "pipe.json"));
+}
+
 TEST_CASE("small faults: tokens that will not be there are refused before anything is read") {
   const Place place;
   const std::string long_one = kReading + " --generate 200000 ";
@@ -55,6 +66,8 @@ TEST_CASE("small faults: a command that there is not is told, with the one that 
     CHECK(outcome.status == 2);
     return outcome.errors.substr(0, outcome.errors.find('\n'));
   };
+  CHECK(said("model x.h5 --engine") == "--engine: 1 required TEXT missing");
+  CHECK(said("model --engine --program x.h5") == "--engine: 1 required TEXT missing");
   CHECK(said("evall x.h5") == "there is no command evall; did you mean eval?");
   CHECK(said("inspct") == "there is no command inspct; did you mean inspect?");
   CHECK(said("dataset naih").find("did you mean niah?") != std::string::npos);
