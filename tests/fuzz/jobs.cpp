@@ -1,22 +1,15 @@
 // A byte that says what it is, then any bytes as a job of a command or as what came of one: refused with one line, or a value that is
 // packed to the same bytes again.
-#include <cstdint>
-#include <cstdlib>
-
 #include "app/jobs/jobs.h"
-#include "engine/remote/wire.h"
+#include "tests/fuzz/wire_input.h"
 
 namespace {
 
 using namespace statescope;
 using namespace statescope::remote;
+using fuzz::attempt;
 
-template <class T>
-void attempt(std::string_view bytes) {
-  if (pack(unpack<T>(bytes)) != bytes) std::abort();
-}
-
-void attempt(std::uint8_t what, std::string_view bytes) {
+void attempt_as(std::uint8_t what, std::string_view bytes) {
   switch (what) {
     case 0:
       return attempt<JobAsked>(bytes);
@@ -37,12 +30,4 @@ void attempt(std::uint8_t what, std::string_view bytes) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) return 0;
-  try {
-    attempt(data[0], {reinterpret_cast<const char*>(data) + 1, size - 1});
-  } catch (const WireError& error) {
-    if (std::string_view(error.what()).find('\n') != std::string_view::npos) std::abort();
-  }
-  return 0;
-}
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) { return fuzz::attempt_input(data, size, attempt_as); }

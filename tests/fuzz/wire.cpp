@@ -1,18 +1,11 @@
 // A byte that says what it is, then any bytes as a message: refused with one line, or a value that is packed to the same bytes again.
-#include <cstdint>
-#include <cstdlib>
-
-#include "engine/remote/wire.h"
+#include "tests/fuzz/wire_input.h"
 
 namespace {
 
 using namespace statescope;
 using namespace statescope::remote;
-
-template <class T>
-void attempt(std::string_view bytes) {
-  if (pack(unpack<T>(bytes)) != bytes) std::abort();
-}
+using fuzz::attempt;
 
 template <std::size_t... I>
 Question question_of(std::size_t number, std::index_sequence<I...>) {
@@ -21,7 +14,7 @@ Question question_of(std::size_t number, std::index_sequence<I...>) {
   return question;
 }
 
-void attempt(std::uint8_t what, std::string_view bytes) {
+void attempt_as(std::uint8_t what, std::string_view bytes) {
   constexpr std::size_t questions = std::variant_size_v<Question>;
   switch (what) {
     case 0:
@@ -51,12 +44,4 @@ void attempt(std::uint8_t what, std::string_view bytes) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) return 0;
-  try {
-    attempt(data[0], {reinterpret_cast<const char*>(data) + 1, size - 1});
-  } catch (const WireError& error) {
-    if (std::string_view(error.what()).find('\n') != std::string_view::npos) std::abort();
-  }
-  return 0;
-}
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) { return fuzz::attempt_input(data, size, attempt_as); }
