@@ -10,8 +10,9 @@
 namespace statescope {
 namespace {
 
-constexpr std::int64_t tile_side = 1024;  // cells
-constexpr int most_passes = 3;            // of one frame: sizes, then characters that only appear at the right sizes
+constexpr std::int64_t tile_side = 1024;          // cells
+constexpr float line_per_em = 2384.0f / 2048.0f;  // from ascent to descent, in all DejaVu faces
+constexpr int most_passes = 3;                    // of one frame: sizes, then characters that only appear at the right sizes
 
 ImU32 packed(Color color) { return IM_COL32(color.r, color.g, color.b, color.a); }
 ImVec2 vec(Point p) { return {p.x, p.y}; }
@@ -109,7 +110,7 @@ void ScreenCanvas::text(Point at, std::string_view text, const TextStyle& style)
   const Face found = face(text, style);
   if (style.align != Align::left) at.x -= text_width(text, style) * (style.align == Align::center ? 0.5f : 1.0f);
   const auto snapped = [this](float v) { return std::round(v * pixel_ratio_) / pixel_ratio_; };
-  list_->AddText(found.font, found.size, {snapped(at.x), snapped(at.y - found.size / 2)}, packed(style.color), text.data(),
+  list_->AddText(found.font, found.size, {snapped(at.x), snapped(at.y - found.size * line_per_em / 2)}, packed(style.color), text.data(),
                  text.data() + text.size());
 }
 

@@ -49,7 +49,7 @@ class ScreenCanvas final : public Canvas {
     ~Context();
     ImGuiContext* context;
   };
-  /// A face and the logical size at which its pixels fall on those of the screen.
+  /// A face and the logical size of its em at which its pixels fall on those of the screen.
   struct Face {
     ImFont* font;
     float size;

@@ -4,20 +4,30 @@
 
 #include <QByteArray>
 #include <QFile>
+#include <QtEndian>
 #include <cstdlib>
 #include <limits>
 
 namespace statescope {
 namespace {
 
-// ImGui counts a size from ascent to descent, we count the em: (1901 + 483) / 2048 in all DejaVu faces.
-constexpr float line_per_em = 2384.0f / 2048.0f;
+/// ImGui counts a size from ascent to descent and from 1.90 on cuts it to whole pixels; we count the em. In the face that it gets, whose
+/// descent alone is changed, both are the same.
+QByteArray with_line_of_one_em(QByteArray face) {
+  const auto table = [&face](const char* tag) {  // the file begins with a list of tag, checksum, offset, length
+    return face.data() + qFromBigEndian<quint32>(face.constData() + face.indexOf(tag) + 8);
+  };
+  const auto em = qFromBigEndian<quint16>(table("head") + 18);
+  char* const ascent = table("hhea") + 4;
+  qToBigEndian(static_cast<qint16>(qFromBigEndian<qint16>(ascent) - em), ascent + 2);
+  return face;
+}
 
 /// The file of a face, read once for all canvases.
 const QByteArray& file_of(Font font, bool bold) {
   static const auto read = [](const char* name) {
     QFile file(QStringLiteral(":/fonts/%1.ttf").arg(QLatin1String(name)));
-    return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
+    return file.open(QIODevice::ReadOnly) ? with_line_of_one_em(file.readAll()) : QByteArray();
   };
   static const std::array<QByteArray, 4> files = {read("DejaVuSans"), read("DejaVuSans-Bold"), read("DejaVuSansMono"),
                                                   read("DejaVuSansMono-Bold")};
@@ -79,9 +89,9 @@ void ScreenFonts::rebuild() {
     ImFontConfig config;
     config.FontDataOwnedByAtlas = false;
     void* data = const_cast<char*>(file.constData());  // read only; ImGui's interface is not const
-    const float line = static_cast<float>(key.pixels) * line_per_em;
+    const auto pixels = static_cast<float>(key.pixels);
     faces_[key] = file.isEmpty() ? atlas.AddFontDefault()
-                                 : atlas.AddFontFromMemoryTTF(data, static_cast<int>(file.size()), line, &config, ranges_.data());
+                                 : atlas.AddFontFromMemoryTTF(data, static_cast<int>(file.size()), pixels, &config, ranges_.data());
     faces_[key]->FallbackChar = 0xfffd;
   }
   ImGui_ImplOpenGL3_DestroyFontsTexture();

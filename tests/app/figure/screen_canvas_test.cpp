@@ -239,6 +239,17 @@ TEST_CASE("text is as wide on the screen as on paper, at every ratio", "[opengl]
   }
 }
 
+TEST_CASE("fonts have whole pixels, to which Dear ImGui cuts their sizes from 1.90 on", "[opengl][display]") {
+  if (!can_draw()) return;
+  for (const float size : {11.0f, 13.0f, 16.0f, 39.0f}) {
+    Screen screen(64, 64);
+    screen.draw([&](Canvas& canvas) { canvas.text({32, 32}, "12", {Font::value, size, {}, Align::center, false}); });
+    const ImFont* font = ImGui::GetIO().Fonts->Fonts.back();
+    CHECK(font->FontSize == size);
+    CHECK(font->CalcTextSizeA(size, INFINITY, 0, "m").x == Approx(size * 1233 / 2048));  // the advance in the file
+  }
+}
+
 TEST_CASE("the stage looks the same with and without OpenGL", "[opengl][display]") {
   if (!can_draw()) return;
   const auto picture = [](bool opengl) {
