@@ -118,7 +118,8 @@ class EngineRuns::RunThere final : public ReadRun {
             .done = [this] { is_done_ = true; },
             .device_failed = note,
             .other_device = note,
-            .not_finite = [this](const std::string& words) { not_finite_ = words; }};
+            .not_finite = [this](const std::string& words) { not_finite_ = words; },
+            .looks = false};
   }
 
   void wait(const std::function<bool()>& is_done) {

@@ -44,9 +44,13 @@ class RemoteSource final : public EngineSource {
   }
 
   void open(fs::path checkpoint, PromptInput prompt, Session::OpenCallbacks callbacks) override {
-    begin(remote::Open{name_on_engine(checkpoint), pack(prompt)}, std::move(callbacks));
+    const bool looks = callbacks.looks;
+    begin(remote::Open{name_on_engine(checkpoint), pack(prompt), looks}, std::move(callbacks));
   }
-  void read(PromptInput prompt, Session::OpenCallbacks callbacks) override { begin(remote::Read{pack(prompt)}, std::move(callbacks)); }
+  void read(PromptInput prompt, Session::OpenCallbacks callbacks) override {
+    const bool looks = callbacks.looks;
+    begin(remote::Read{pack(prompt), looks}, std::move(callbacks));
+  }
   void generate(std::int64_t tokens, Session::OpenCallbacks callbacks) override { request(remote::Generate{tokens}, std::move(callbacks)); }
   void cancel() override {
     if (!is_connected_) fail_all(Cancelled());
@@ -247,7 +251,7 @@ class RemoteSource final : public EngineSource {
     } else if (of_tree) {
       const auto* read = std::get_if<remote::Read>(&opening_);
       const std::string prompt = was_opening && read ? read->prompt : pack(tree_->prompt);
-      begin(remote::Open{name_on_engine(tree_->checkpoint), prompt}, newest);
+      begin(remote::Open{name_on_engine(tree_->checkpoint), prompt, newest.looks}, newest);
     } else {
       request_again(newest);
     }

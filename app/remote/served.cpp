@@ -160,7 +160,7 @@ void Served::send_snapshot(std::size_t on_the_way) {
   out_.add_late(std::move(events));
 }
 
-Session::OpenCallbacks Served::callbacks(std::uint64_t id) {
+Session::OpenCallbacks Served::callbacks(std::uint64_t id, bool looks) {
   const std::weak_ptr<Served> weak = weak_from_this();
   const auto telling = [weak, id](auto make) {
     return [weak, id, make](auto&&... values) {
@@ -194,6 +194,7 @@ void Served::perform(remote::Request request) {
   const std::uint64_t id = request.id;
   try {
     std::visit(
+  result.looks = looks;
         [&](auto& asked) {
           using Asked = std::decay_t<decltype(asked)>;
           if constexpr (std::is_same_v<Asked, remote::Open> || std::is_same_v<Asked, remote::Ask> || std::is_same_v<Asked, remote::Show> ||
@@ -205,7 +206,7 @@ void Served::perform(remote::Request request) {
             if (!tokenizer) throw Error("no checkpoint is open");
             tell(id, remote::Decoded{tokenizer->decode(asked.ids)});
           } else if constexpr (std::is_same_v<Asked, remote::Read>) {
-            source().read(unpack<PromptInput>(asked.prompt), callbacks(id));
+            source().read(unpack<PromptInput>(asked.prompt), callbacks(id, asked.looks));
           } else if constexpr (std::is_same_v<Asked, remote::Generate>) {
             source().generate(asked.tokens, callbacks(id));
           } else if constexpr (std::is_same_v<Asked, remote::Cancel>) {
@@ -245,7 +246,7 @@ void Served::perform(remote::Request request) {
 }
 
 void Served::perform(std::uint64_t id, remote::Open& open) {
-  source().open(root_.existing(open.checkpoint), unpack<PromptInput>(open.prompt), callbacks(id));
+  source().open(root_.existing(open.checkpoint), unpack<PromptInput>(open.prompt), callbacks(id, open.looks));
 }
 
 void Served::perform(std::uint64_t id, const remote::Describe& describe) {

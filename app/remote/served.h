@@ -63,7 +63,7 @@ class Served : public std::enable_shared_from_this<Served> {
   void perform(std::uint64_t id, const remote::Work& work);
   /// Beside all else.
   void find_out(std::uint64_t id, std::function<Describing::Told(const std::function<bool()>& goes_on)> work);
-  Session::OpenCallbacks callbacks(std::uint64_t id);
+  Session::OpenCallbacks callbacks(std::uint64_t id, bool looks = true);
   RunSource& source();
   /// Of a branch; null where there is none of that number.
   RunSource* beside(std::uint64_t run);

@@ -9,7 +9,7 @@
 namespace statescope::remote {
 
 /// Grows whenever a message, or what is packed in one, changes.
-inline constexpr int kProtocol = 6;
+inline constexpr int kProtocol = 7;
 
 /// What a client says before anything else.
 struct Hello {
@@ -23,9 +23,11 @@ struct Hello {
 // What is asked.
 struct Open {
   std::string checkpoint, prompt;
+  bool looks = true;  // Session::OpenCallbacks
 };
 struct Read {
   std::string prompt;
+  bool looks = true;
 };
 struct Generate {
   std::int64_t tokens = 0;

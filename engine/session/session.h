@@ -74,6 +74,8 @@ class Session {
     std::function<void(std::string message)> not_finite = {};
     /// Called before `run` of a session that says where the reader stood.
     std::function<void(RunPlace)> place = {};
+    /// Whether `run` of a prompt that is still being read is shown: the reading then waits a moment for the first `show`.
+    bool looks = true;
   };
   /// Opens a checkpoint and runs the prompt; where that is a text and the model reads none, some token ids. An opening under way is
   /// cancelled; the run shown so far stays until the new one has read its first tokens.

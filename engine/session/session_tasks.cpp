@@ -59,7 +59,7 @@ void Session::Worker::perform(const Opening& opening) {
   close_session();
   sampling_ = {};
   show(std::move(tree));
-  if (unread(*tree_->current()->info()) > 0) wait_for_look();
+  if (callbacks_.looks && unread(*tree_->current()->info()) > 0) wait_for_look();
   generate(tree_->current()->info()->prompt_length + tree_->current()->to_generate());
 }
 

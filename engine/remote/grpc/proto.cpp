@@ -24,8 +24,12 @@ Request to_proto(remote::Request request) {
                  [&](remote::Open& x) {
                    to.mutable_open()->set_checkpoint(std::move(x.checkpoint));
                    to.mutable_open()->set_prompt(std::move(x.prompt));
+                   to.mutable_open()->set_looks(x.looks);
                  },
-                 [&](remote::Read& x) { to.mutable_read()->set_prompt(std::move(x.prompt)); },
+                 [&](remote::Read& x) {
+                   to.mutable_read()->set_prompt(std::move(x.prompt));
+                   to.mutable_read()->set_looks(x.looks);
+                 },
                  [&](remote::Generate& x) { to.mutable_generate()->set_tokens(x.tokens); },
                  [&](remote::Cancel&) { to.mutable_cancel(); },
                  [&](remote::Intervene& x) { to.mutable_intervene()->set_interventions(std::move(x.interventions)); },
@@ -81,11 +85,11 @@ remote::Request from_proto(Request&& from) {
   switch (from.asked_case()) {
     case Request::kOpen: {
       Open& x = *from.mutable_open();
-      to.asked = remote::Open{std::move(*x.mutable_checkpoint()), std::move(*x.mutable_prompt())};
+      to.asked = remote::Open{std::move(*x.mutable_checkpoint()), std::move(*x.mutable_prompt()), x.looks()};
       break;
     }
     case Request::kRead:
-      to.asked = remote::Read{std::move(*from.mutable_read()->mutable_prompt())};
+      to.asked = remote::Read{std::move(*from.mutable_read()->mutable_prompt()), from.read().looks()};
       break;
     case Request::kGenerate:
       to.asked = remote::Generate{from.generate().tokens()};

@@ -97,6 +97,21 @@ TEST_CASE("remote: snapshots, findings, generation, branches and undo are those 
   check_same(here, there);
 }
 
+TEST_CASE("remote: an engine hears that nobody looks at a run, whose prompt it then reads at once") {
+  const test::TemporaryFolder folder;
+  const EngineServer server(serve_setup(folder.path()));
+  const auto seconds_of = [&](bool looks) {
+    Asked there(make_remote_source(place_of(server)));
+    Session::OpenCallbacks callbacks = there.callbacks();
+    callbacks.looks = looks;
+    const auto begin = std::chrono::steady_clock::now();
+    there.source->open(default_run().checkpoint, needle_prompt(0), std::move(callbacks));
+    CHECK(there.ends());
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  CHECK(seconds_of(false) + 0.5 < seconds_of(true));
+}
+
 TEST_CASE("remote: what cannot be done is told as it is of a session here") {
   const test::TemporaryFolder folder;
   const EngineServer server(serve_setup(folder.path()));

@@ -325,6 +325,20 @@ TEST_CASE("session: what a device fails at is done again on the CPU, and nothing
   CHECK(failure.asked_again == 0);
 }
 
+TEST_CASE("session: a prompt that nobody looks at while it is read is read without waiting for a look") {
+  Posts posts;
+  Session session(posts.post());
+  Opening opening;
+  Session::OpenCallbacks callbacks = opening.callbacks();
+  callbacks.looks = false;
+  const auto begin = std::chrono::steady_clock::now();
+  session.open(kSse, ids_prompt(300), std::move(callbacks));
+  posts.run_until([&] { return opening.done || !opening.failures.empty(); });
+  CHECK(opening.failures.empty());
+  CHECK(opening.runs.back()->tokens.size() == 300);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(1));
+}
+
 TEST_CASE("session: a device that is full, whoever asks it for memory: the run is read all the same, and a line says where") {
   std::set<std::string> lines;
   int asked = 0;
