@@ -252,7 +252,7 @@ int run_command_line(int argc, char** argv) {
     std::cerr << "statescope: " << one_line(error.path1().string() + ": " + error.code().message(), kMessage) << '\n';
   } catch (const std::exception& error) {
     if (is_lack_of_threads(error)) end_for_lack_of_threads();
-    std::cerr << "statescope: " << one_line(error.what(), kMessage) << '\n';
+    if (!Interruption::was_reader()) std::cerr << "statescope: " << one_line(error.what(), kMessage) << '\n';
   }
   return Interruption::status();
 }

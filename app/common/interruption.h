@@ -1,4 +1,5 @@
-// Ctrl+C, or being told to end, as a wish that a command hears between two pieces of its work, so that nothing is left half-done.
+// Ctrl+C, being told to end, a terminal or a reader that has gone: wishes that a command hears between two pieces of its work, so that
+// nothing is left half-done.
 #pragma once
 
 #include <array>
@@ -9,7 +10,8 @@
 
 namespace statescope {
 
-/// While it lives, the first such signal is remembered; the second ends the program, and its drafts. One at a time.
+/// While it lives, the first such signal is remembered; the second ends the program, and its drafts. What is written for a reader that has
+/// gone fails. Signals that whoever started the program had ignored (nohup) stay ignored. One at a time.
 class Interruption {
  public:
   Interruption() {
@@ -18,25 +20,34 @@ class Interruption {
     ::sigfillset(&action.sa_mask);
     action.sa_handler = [](int signal) {
       signal_ = signal;
-      restore();
+      if (signal != SIGPIPE) restore();
     };
-    for (std::size_t i = 0; i < signals.size(); ++i) ::sigaction(signals[i], &action, &before_[i]);
+    for (std::size_t i = 0; i < signals.size(); ++i) {
+      ::sigaction(signals[i], nullptr, &before_[i]);
+      if (before_[i].sa_handler != SIG_IGN) ::sigaction(signals[i], &action, nullptr);
+    }
   }
-  ~Interruption() { restore(); }
+  ~Interruption() {
+    restore();
+    ::sigaction(SIGPIPE, &before_[kPipe], nullptr);
+  }
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
   static bool asked() { return signal_ != 0; }
+  /// By the reader of what it writes, who wants no more of it.
+  static bool was_reader() { return signal_ == SIGPIPE; }
   /// What a program that failed ends with: 1, or what a shell makes of the signal.
   static int status() { return asked() ? 128 + signal_ : 1; }
 
  private:
   static void restore() {
-    for (std::size_t i = 0; i < signals.size(); ++i) ::sigaction(signals[i], &before_[i], nullptr);
+    for (std::size_t i = 0; i < kPipe; ++i) ::sigaction(signals[i], &before_[i], nullptr);
     remove_drafts_on_signals();
   }
 
-  static constexpr std::array signals{SIGINT, SIGTERM};
+  static constexpr std::array signals{SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+  static constexpr std::size_t kPipe = signals.size() - 1;
   static inline std::atomic<int> signal_ = 0;
   static inline std::array<struct sigaction, signals.size()> before_{};
 };

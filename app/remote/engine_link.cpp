@@ -30,7 +30,7 @@ class EngineLink::Stream final : public remote::ClientEnd {
       return true;
     } catch (const std::exception& error) {
       const std::lock_guard lock(mutex_);
-      wrong_ = std::string("what it says cannot be understood: ") + error.what();
+      wrong_ = std::string("its messages cannot be read: ") + error.what();
       return false;
     }
   }
@@ -51,7 +51,7 @@ class EngineLink::Stream final : public remote::ClientEnd {
   void gone(const remote::Ending& ending) override {
     const std::lock_guard lock(mutex_);
     if (number_) link_.out_.end(*number_);
-    ending_ = wrong_ ? remote::Ending{*wrong_, true} : ending;
+    ending_ = wrong_ ? remote::Ending{.why = *wrong_, .final = true} : ending;
     wake_.notify_all();
   }
 
@@ -147,7 +147,7 @@ void EngineLink::work() {
     }
     connection.reset();
     if (stopping) return;
-    hearing_.lost(ending->why, ending->final);
+    hearing_.lost(*ending);
     if (ending->final) return;
     pause = stream->was_welcome() ? kFirstPause : std::min(pause * 2, kLongestPause);
     std::unique_lock lock(mutex_);

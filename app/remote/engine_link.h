@@ -23,8 +23,8 @@ class EngineLink {
     std::function<void(remote::Event)> event;  // may throw: the stream ends for good
     /// A stream stands. `anew`: the engine knows nothing of the session before; then the stream goes on once `go_on` has been called.
     std::function<void(bool anew)> connected;
-    /// The stream has broken, or there is none; `final`: there will be none.
-    std::function<void(std::string why, bool final)> lost;
+    /// The stream has broken, or there is none; where that is final, there will be none.
+    std::function<void(const remote::Ending& ending)> lost;
   };
 
   EngineLink(EnginePlace place, Hearing hearing);

@@ -38,7 +38,7 @@ EnginePlace engine_place(const std::string& address, const std::string& token_fi
 std::string pem_in(const fs::path& file, const std::string& kind) {
   std::string text = read_file(file, kMostOfPem);
   if (text.find("-----BEGIN ") == text.npos || text.find(kind + "-----") == text.npos)
-    throw Error(fmt::format("{}: has no {} in PEM", file.string(), kind == "CERTIFICATE" ? "certificate" : "private key"));
+    throw Error(fmt::format("{}: has no {} in PEM form", file.string(), kind == "CERTIFICATE" ? "certificate" : "private key"));
   return text;
 }
 
@@ -47,7 +47,7 @@ std::string secret_in(const fs::path& file) {
   const auto is_space = [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
   while (!secret.empty() && is_space(secret.back())) secret.pop_back();
   const bool plain = std::ranges::all_of(secret, [](char c) { return c > ' ' && c <= '~'; });
-  if (secret.empty() || !plain) throw Error(file.string() + ": a token is one word of letters, digits and signs of ASCII");
+  if (secret.empty() || !plain) throw Error(file.string() + ": a token must be one word of ASCII letters, digits and signs");
   return secret;
 }
 
@@ -74,7 +74,7 @@ void check_engine(const EnginePlace& place) {
   };
   EngineLink link(place, {.event = [](const remote::Event&) {},
                           .connected = [tell](bool) { tell(""); },
-                          .lost = [tell](const std::string& why, bool) { tell(why.empty() ? "the connection has ended" : why); }});
+                          .lost = [tell](const remote::Ending& ending) { tell(ending.why); }});
   if (outcome.wait_for(kFirstAnswer) != std::future_status::ready) throw Error(place.name + ": nothing answers there");
   if (const std::string why = outcome.get(); !why.empty()) throw Error(fmt::format("{}: {}", place.name, why));
 }

@@ -18,7 +18,8 @@ namespace {
 constexpr std::size_t kMostStanding = 3;  // of the places that an engine has
 constexpr std::size_t kMostAsked = 128;   // questions at a time
 constexpr int kWakeMs = 50;
-constexpr qint64 kWaitsForEngineMs = 60'000;  // with an engine that has been lost
+constexpr qint64 kWaitsForEngineMs = 60'000;  // with one that has been lost
+constexpr qint64 kWaitsForEndedMs = 3'000;    // with one that seems to have ended
 constexpr int kAsker = 1;
 
 [[noreturn]] void throw_again(const Failure& failure) {
@@ -72,7 +73,7 @@ class EngineRuns::RunThere final : public ReadRun {
   /// Of the model's weights; what it computes is only said in words.
   NotFinite not_finite() override {
     if (!not_finite_.empty())
-      throw NotFiniteError(fmt::format("{}: {}. What there is of it, the engine's machine tells", checkpoint_, not_finite_));
+      throw NotFiniteError(fmt::format("{}: {}. For details, run the command on the engine's machine", checkpoint_, not_finite_));
     return {engine_.facts(checkpoint_, false).not_finite, {}};
   }
 
@@ -233,21 +234,28 @@ std::unique_ptr<EngineSource> EngineRuns::make_source() {
   return make_remote_source(place_, [this](LinkNews news, const std::string& words) {
     switch (news) {
       case LinkNews::lost:
-        if (away_.empty()) away_since_.start();
-        away_ = words;
+      case LinkNews::ended:
+        hear_away(news, words);
         break;
       case LinkNews::back:
-        away_.clear();
+        if (away_ == LinkNews::lost) print_note(words);
+        away_.reset();
         break;
       case LinkNews::anew:
-        gone_ = place_.name + " was started anew and has nothing of what it had read; run the command again";
+        gone_ = place_.name + " no longer has what it read for this command; run the command again";
         break;
       case LinkNews::refused:
         gone_ = words;
         break;
     }
-    if (gone_.empty()) print_note(words);
   });
+}
+
+void EngineRuns::hear_away(LinkNews news, const std::string& words) {
+  if (away_ == news) return;
+  if (news == LinkNews::lost) print_note(words);
+  away_ = news;
+  away_since_.start();
 }
 
 void EngineRuns::wait(const std::function<bool()>& is_done, const std::function<bool()>& goes_on) {
@@ -255,7 +263,10 @@ void EngineRuns::wait(const std::function<bool()>& is_done, const std::function<
   look.start(kWakeMs);
   while (!is_done()) {
     if (!gone_.empty()) throw Error(gone_);
-    if (!away_.empty() && away_since_.hasExpired(kWaitsForEngineMs)) throw Error(away_);
+    if (away_ == LinkNews::lost && away_since_.hasExpired(kWaitsForEngineMs))
+      throw Error(place_.name + " has not answered for a minute; run the command again");
+    if (away_ == LinkNews::ended && away_since_.hasExpired(kWaitsForEndedMs))
+      throw Error(place_.name + ": the engine ended before the command was done");
     if (!goes_on()) throw Cancelled();
     QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents);
   }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,7 @@ class EngineRuns final : public RunReader {
       const std::function<bool()>& goes_on = [] { return !Interruption::asked(); });
   /// Until `is_done`. Throws Cancelled where `goes_on` returns false; Error where the engine does not come back.
   void wait(const std::function<bool()>& is_done, const std::function<bool()>& goes_on);
+  void hear_away(LinkNews news, const std::string& words);
   void stand(RunThere& run);
   void forget(const RunThere& run) { std::erase(standing_, &run); }
 
@@ -51,7 +53,7 @@ class EngineRuns final : public RunReader {
   std::string device_ = "cpu";
   std::map<std::string, CheckpointFacts> facts_;
   std::vector<RunThere*> standing_;  // the one asked longest ago first
-  std::string away_;                 // why it does not answer; empty: it does
+  std::optional<LinkNews> away_;     // lost or ended; none: it answers
   QElapsedTimer away_since_;
   std::string gone_;  // why it never will
 };

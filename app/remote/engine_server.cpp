@@ -24,6 +24,12 @@ bool has_place(const Served& session) {
   return !session.is_over() && (!alone || std::chrono::steady_clock::now() - *alone < kGivesPlace);
 }
 
+std::string full_words(int places) {
+  const std::string taken = places == 1 ? "its only place is taken" : fmt::format("its {} places are taken", places);
+  return fmt::format("the engine is full: {}. Each model that a window or a command reads there takes one (statescope serve --max-clients)",
+                     taken);
+}
+
 const ServeSetup& checked(const ServeSetup& setup) {
   const Address address = address_of(setup.address);
   if (setup.certificate.empty() != setup.key.empty()) throw Error("--cert and --key belong together");
@@ -45,9 +51,13 @@ Address address_of(const std::string& text) {
   if (error == std::errc() && end == last && address.port >= 0 && address.port <= 65535) address.host = text.substr(0, colon);
   const bool bracketed = address.host.starts_with('[') && address.host.ends_with(']');
   if (bracketed) address.host = address.host.substr(1, address.host.size() - 2);
-  if (address.host.empty() || (!bracketed && address.host.find(':') != text.npos))
-    throw Error(fmt::format("{} is no address: HOST:PORT, such as 127.0.0.1:7453", text));
+  const bool plain = std::ranges::none_of(address.host, [](unsigned char c) { return c <= ' ' || c == 127; });
+  if (address.host.empty() || !plain || (!bracketed && address.host.find(':') != text.npos)) refuse_address(text);
   return address;
+}
+
+void refuse_address(const std::string& text) {
+  throw Error(fmt::format("{} is not an address; write HOST:PORT, such as 127.0.0.1:7453", text));
 }
 
 bool is_loopback(const std::string& host) {
@@ -108,13 +118,12 @@ remote::Admission EngineServer::admit(const remote::Hello& hello) {
                     STATESCOPE_VERSION, remote::kProtocol, hello.version.empty() ? "another kind" : hello.version, hello.protocol)};
   if (!setup_.token.empty() && !is_same_secret(hello.token, setup_.token))
     return {nullptr, Refusal::token,
-            hello.token.empty() ? "the engine asks for a token: --engine-token-file names the file that has it"
-                                : "the token is not the engine's"};
+            hello.token.empty() ? "the engine asks for a token; name its file with --engine-token-file"
+                                : "the engine does not accept this token"};
   const std::lock_guard lock(mutex_);
   if (const auto known = sessions_.find(hello.session); known != sessions_.end()) return {known->second->attach(hello.heard, true)};
   const auto clients = std::ranges::count_if(sessions_, [](const auto& one) { return has_place(*one.second); });
-  if (clients >= setup_.most_clients)
-    return {nullptr, Refusal::full, fmt::format("the engine has {} client{} already, and takes no more", clients, clients == 1 ? "" : "s")};
+  if (clients >= setup_.most_clients) return {nullptr, Refusal::full, full_words(setup_.most_clients)};
   AboutCheckpoints about = about_checkpoints(setup_.device);
   about.do_job = setup_.do_job;
   auto session = std::make_shared<Served>(random_name(), root_, setup_.make_source, std::move(about));

@@ -31,6 +31,7 @@ struct Address {
   int port = 0;
 };
 Address address_of(const std::string& text);
+[[noreturn]] void refuse_address(const std::string& text);
 /// Nobody else can hear what is said to it.
 bool is_loopback(const std::string& host);
 /// In a time that does not tell how much of it is right.

@@ -1,7 +1,5 @@
 #include "app/remote/reached_engine.h"
 
-#include <fmt/format.h>
-
 #include "app/remote/engine_server.h"
 #include "engine/error.h"
 
@@ -21,7 +19,7 @@ ReachedEngine::ReachedEngine(const std::string& place, const std::string& token_
 
 void check_place(const std::string& place) {
   if (is_ssh(place)) return void(ssh_place_of(place));
-  if (address_of(place).port == 0) throw Error(fmt::format("{} is no address: HOST:PORT, such as 127.0.0.1:7453", place));
+  if (address_of(place).port == 0) refuse_address(place);
 }
 
 }  // namespace statescope

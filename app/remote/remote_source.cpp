@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "app/remote/engine_link.h"
 #include "app/remote/run_table.h"
+#include "app/remote/tunnel.h"
 #include "app/runs/branch_source.h"
 #include "app/runs/post.h"
 #include "engine/error.h"
@@ -33,10 +35,9 @@ class RemoteSource final : public EngineSource {
  public:
   RemoteSource(EnginePlace place, LinkHearing hears_of_link) : place_(std::move(place)), hears_of_link_(std::move(hears_of_link)) {
     link_ = std::make_unique<EngineLink>(
-        place_,
-        EngineLink::Hearing{.event = [this](remote::Event event) { hear(std::move(event)); },
-                            .connected = [this](bool anew) { later([this, anew] { connected(anew); }); },
-                            .lost = [this](const std::string& why, bool final) { later([this, why, final] { lost(why, final); }); }});
+        place_, EngineLink::Hearing{.event = [this](remote::Event event) { hear(std::move(event)); },
+                                    .connected = [this](bool anew) { later([this, anew] { connected(anew); }); },
+                                    .lost = [this](const remote::Ending& ending) { later([this, ending] { lost(ending); }); }});
   }
   ~RemoteSource() override {
     *alive_ = false;
@@ -223,7 +224,7 @@ class RemoteSource final : public EngineSource {
   void connected(bool anew) {
     is_connected_ = true;
     ++connections_;
-    if (std::exchange(said_lost_, false)) say(LinkNews::back, fmt::format("{} answers again.", place_.name));
+    if (std::exchange(said_, std::nullopt)) say(LinkNews::back, fmt::format("{} answers again.", place_.name));
     if (!anew) return;
     restart();
     link_->go_on();
@@ -263,21 +264,31 @@ class RemoteSource final : public EngineSource {
     std::visit([&](auto asked) { begin(std::move(asked), callbacks); }, Opening(opening_));
   }
 
-  void lost(const std::string& why, bool final) {
-    const bool was_connected = std::exchange(is_connected_, false);
-    const std::string words = why.empty() ? "it has ended" : why;
-    if (final) {
-      refused_ = fmt::format("{}: {}", place_.name, words);
+  void lost(const remote::Ending& ending) {
+    is_connected_ = false;
+    ending_ = ending;
+    if (ending.final) {
+      refused_ = fmt::format("{}: {}", place_.name, ending.why);
       for (const auto& [id, finding_out] : std::exchange(finding_out_, {})) finding_out.failed(Error(refused_));
       fail_all(Error(refused_));
       return say(LinkNews::refused, refused_);
     }
-    if (!was_connected && said_lost_) return;
-    QTimer::singleShot(kSayLostMs, qApp, [this, alive = alive_, connections = connections_, words] {
-      if (!*alive || is_connected_ || connections != connections_ || std::exchange(said_lost_, true)) return;
-      say(LinkNews::lost, fmt::format("{} does not answer ({}). The run stays there; what is asked of it waits until it answers again.",
-                                      place_.name, words));
+    if (said_ == away_as()) return;
+    QTimer::singleShot(kSayLostMs, qApp, [this, alive = alive_, connections = connections_] {
+      if (*alive && !is_connected_ && connections == connections_) say_away();
     });
+  }
+  /// What is known of an engine that does not answer. Where ssh leads there, its port here is closed while ssh is away.
+  LinkNews away_as() const {
+    const bool ended = ending_.closed || (ending_.refused && !is_ssh(place_.name));
+    return ended ? LinkNews::ended : LinkNews::lost;
+  }
+  void say_away() {
+    const LinkNews news = away_as();
+    if (said_ == news) return;
+    said_ = news;
+    const char* const run = news == LinkNews::ended ? "The engine seems to have ended" : "The run stays there";
+    say(news, fmt::format("{} does not answer ({}). {}; what is asked of it waits until it answers again.", place_.name, ending_.why, run));
   }
 
   // On the stream's thread.
@@ -444,9 +455,11 @@ class RemoteSource final : public EngineSource {
   Saving saving_;
   std::map<std::uint64_t, FindingOut> finding_out_;  // about checkpoints
   ModelFacts facts_;
-  bool is_connected_ = false, said_lost_ = false;
+  bool is_connected_ = false;
   int connections_ = 0;
-  std::string refused_;  // why nothing more is asked; empty: all is well
+  remote::Ending ending_;         // of the last stream
+  std::optional<LinkNews> said_;  // lost or ended; none: it answers, or nobody has been told
+  std::string refused_;           // why nothing more is asked; empty: all is well
 
   mutable std::mutex mutex_;
   ToldRuns runs_;

@@ -15,6 +15,7 @@ namespace statescope {
 /// What became of the connection to an engine.
 enum class LinkNews {
   lost,    // what is asked waits
+  ended,   // the same, of an engine that is not there any more, as it seems
   back,    // all goes on
   anew,    // the engine knows nothing of the session any more
   refused  // nothing more is answered

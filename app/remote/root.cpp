@@ -21,12 +21,14 @@ bool is_shipped(const fs::path& path) {
 
 [[noreturn]] void refuse(const std::string& name) { throw Error(in_quotes(name) + " lies outside of the folder that the engine shows"); }
 
+[[noreturn]] void refuse_length(const std::string& name) { throw Error(in_quotes(name) + ": that name is too long for a file"); }
+
 }  // namespace
 
 ServedRoot::ServedRoot(const fs::path& folder) {
   std::error_code error;
   folder_ = fs::canonical(folder, error);
-  if (error || !fs::is_directory(folder_, error)) throw Error(folder.string() + ": is no folder that could be shown (--root)");
+  if (error || !fs::is_directory(folder_, error)) throw Error(folder.string() + ": is not a folder (--root)");
 }
 
 bool ServedRoot::holds(const fs::path& path) const { return is_below(path, folder_) || is_shipped(path); }
@@ -36,6 +38,7 @@ fs::path ServedRoot::existing(const std::string& name) const {
   if (name.find('\0') != name.npos) refuse(name);
   std::error_code error;
   const fs::path path = fs::canonical(folder_ / name, error);
+  if (error == std::errc::filename_too_long) refuse_length(name);
   if (error) {
     const fs::path shipped = shipped_checkpoint(name);
     if (!shipped.empty()) return shipped;
@@ -55,12 +58,14 @@ fs::path ServedRoot::writable(const std::string& name) const {
   const fs::path wanted = folder_ / name;
   std::error_code error;
   const fs::path folder = fs::canonical(wanted.parent_path(), error);
+  if (error == std::errc::filename_too_long) refuse_length(name);
   if (error && is_below(fs::weakly_canonical(wanted.parent_path(), error), folder_))
     throw Error(in_quotes(name) + ": there is no such folder in the one that the engine shows");
   const std::string file = wanted.filename().string();
   if (error || !is_below(folder, folder_) || name.find('\0') != name.npos || file.empty() || file == "." || file == ".." ||
       fs::is_symlink(folder / file, error))
     refuse(name);
+  if (error == std::errc::filename_too_long) refuse_length(name);
   return folder / file;
 }
 

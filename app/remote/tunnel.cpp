@@ -54,7 +54,7 @@ SshPlace ssh_place_of(const std::string& place) {
   const bool plain = std::ranges::all_of(ssh.host, [](unsigned char c) { return c > ' ' && c < 127; });
   const bool has_both = !ssh.host.starts_with('@') && !ssh.host.ends_with('@');  // or neither
   if (ssh.host.empty() || ssh.host.starts_with('-') || !plain || !has_both)
-    throw Error(fmt::format("{} is no place: ssh://USER@HOST, ssh://USER@HOST/usr/bin/statescope", place));
+    throw Error(fmt::format("{} is not an ssh address; write ssh://USER@HOST or ssh://USER@HOST/usr/bin/statescope", place));
   if (slash + 1 < rest.size()) ssh.program = rest.substr(slash);
   return ssh;
 }
@@ -72,7 +72,7 @@ Tunnel::Tunnel(const std::string& place, std::vector<std::string> options) : ssh
     if (stands_) again_.start();
   });
   start();
-  if (!process_.waitForStarted()) throw Error(place + ": there is no ssh on this machine");
+  if (!process_.waitForStarted()) throw Error(place + ": this machine has no ssh program");
 }
 
 Tunnel::~Tunnel() {
@@ -107,7 +107,8 @@ void Tunnel::wait() {
     process_.waitForFinished(kLookMs);
     if (Interruption::asked()) throw Cancelled();
     if (process_.state() == QProcess::NotRunning)
-      throw Error(fmt::format("{}: ssh has ended, as it says above, or {} does not start there", place_.name, ssh_.program));
+      throw Error(
+          fmt::format("{}: ssh ended, for the reason it gives above, or because {} does not start there", place_.name, ssh_.program));
     try {
       check_engine(place_);
       stands_ = true;

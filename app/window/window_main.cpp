@@ -107,7 +107,7 @@ class PatienceWithEngine {
   }
   void hear(LinkNews news, const std::string& words) {
     words_ = words;
-    if (news == LinkNews::refused) return fail(words);
+    if (news == LinkNews::refused || news == LinkNews::ended) return fail(words);
     if (news != LinkNews::lost) return away_.stop();
     if (!away_.isActive()) away_.start(away_ms);
   }

@@ -12,8 +12,10 @@ namespace statescope::remote {
 
 /// How a stream ended.
 struct Ending {
-  std::string why;     // in a line
-  bool final = false;  // the other side will never take it: a wrong token, another version
+  std::string why;       // in a line
+  bool final = false;    // the other side will never take it: a wrong token, another version
+  bool refused = false;  // nobody listens at the address
+  bool closed = false;   // somebody takes the connection and closes it at once, as what leads to an engine does without one
 };
 
 /// What stands at one end of a stream. Called on the transport's threads; nothing throws.

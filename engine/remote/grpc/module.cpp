@@ -23,6 +23,7 @@ namespace {
 constexpr int kMostRequest = 256 << 20;  // bytes: a question may hold a layer's states
 constexpr int kPingMs = 10'000, kPingTimeoutMs = 5'000, kLeastPingMs = 4'000;
 constexpr int kThreadsBeside = 16;  // of gRPC, beside those of streams
+constexpr const char* kNoEngine = "something answers there, but it is not a Statescope engine";
 constexpr auto kShutdown = std::chrono::milliseconds(100);
 
 std::string one_line(std::string text) {
@@ -38,26 +39,45 @@ bool has(std::string_view text, std::string_view part) {
   return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
 }
 
-/// What is wrong with a connection, in our words where gRPC, its resolver and OpenSSL have words of theirs. `was_welcome`: it stood.
-std::string reason_of(const grpc::Status& status, bool tls, bool was_welcome) {
+/// How a stream of a client ended that never stood: in our words where gRPC, its resolver and OpenSSL have words of theirs.
+Ending failure_of(const grpc::Status& status, bool tls) {
   const std::string message = one_line(status.error_message());
-  if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return message;
-  if (was_welcome) return has(message, "keepalive") ? "nothing is heard of it" : "the connection has ended";
+  switch (status.error_code()) {
+    case grpc::StatusCode::UNAUTHENTICATED:
+    case grpc::StatusCode::FAILED_PRECONDITION:
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+      return {message};  // of the engine's own (code_of)
+    case grpc::StatusCode::CANCELLED:
+      return {"the connection has ended"};
+    case grpc::StatusCode::UNAVAILABLE:
+      break;
+    default:
+      return {kNoEngine};
+  }
+  // gRPC calls a page of the web that came instead of HTTP/2 "OK".
+  if (has(message, "http1.x server") || has(message, "failed parsing http/2") || message.ends_with(": OK")) return {kNoEngine};
   if (has(message, "DNS resolution failed") || has(message, "domain name not found"))
-    return "there is no machine of that name, or its name cannot be looked up now";
+    return {"there is no machine of that name, or the name cannot be looked up now"};
   if (has(message, "certificate verify failed") || has(message, "CERTIFICATE_VERIFY_FAILED"))
-    return "its certificate is not one that this machine trusts: --engine-ca names the PEM file of that certificate or its authority";
+    return {"this machine does not trust its certificate; name the PEM file of that certificate, or of its authority, with --engine-ca"};
   if (has(message, "peer name") || has(message, "hostname verification"))
-    return "its certificate is of another name than the address: it has to name the host as --engine does";
-  if (has(message, "wrong version number") || has(message, "WRONG_VERSION_NUMBER")) return "it does not speak TLS, or is no engine";
+    return {"its certificate is for another host name than the one in --engine"};
+  if (has(message, "wrong version number") || has(message, "WRONG_VERSION_NUMBER")) return {"it does not speak TLS, or is not an engine"};
   if (has(message, "handshake"))
-    return "no encrypted connection can be made with it: is it an engine, and does --engine-ca name its certificate?";
+    return {"no encrypted connection can be made with it; is it an engine, and does --engine-ca name its certificate?"};
   if (!tls &&
       (has(message, "socket closed") || has(message, "connection reset") || has(message, "http2") || has(message, "endpoint closing")))
-    return "it closes the connection: an engine with a certificate wants --engine-ca FILE, the PEM file of that certificate";
+    return {.why = "it closes the connection; an engine with a certificate needs --engine-ca FILE, the PEM file of that certificate",
+            .closed = true};
   const std::size_t colon = message.rfind(": ");
   const bool is_connecting = message.starts_with("failed to connect") && colon != message.npos;
-  return is_connecting ? "cannot connect: " + message.substr(colon + 2) : message;
+  if (!is_connecting) return {message};
+  return {.why = "cannot connect: " + message.substr(colon + 2), .refused = has(message, "connection refused")};
+}
+
+Ending ending_of(const grpc::Status& status, bool tls, bool was_welcome) {
+  if (!was_welcome) return failure_of(status, tls);
+  return {has(status.error_message(), "keepalive") ? "it has gone silent" : "the connection has ended"};
 }
 
 std::string metadata(const grpc::ServerContext& context, const char* name) {
@@ -105,7 +125,7 @@ class GrpcListener final : public Listener, proto::Engine::Service {
     server_ = builder.BuildAndStart();
     if (server_ && port_ != 0) return;
     const char* const keys = setup.certificate.empty() ? "" : ", or --key is not the key of --cert";
-    throw std::runtime_error(std::string("cannot listen there: another program does, or it is no address of this machine") + keys);
+    throw std::runtime_error(std::string("cannot listen there; the port is taken, or this machine does not have that address") + keys);
   }
   ~GrpcListener() override { server_->Shutdown(std::chrono::system_clock::now() + kShutdown); }
 
@@ -182,11 +202,11 @@ class GrpcConnection final : public Connection {
       event.Clear();
     }
     const grpc::Status status = stream->Finish();
-    const bool final = status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
-                       status.error_code() == grpc::StatusCode::FAILED_PRECONDITION ||
-                       status.error_code() == grpc::StatusCode::UNIMPLEMENTED ||
-                       (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED && is_first_);
-    end_->gone({reason_of(status, tls_, was_welcome), final});
+    Ending ending = ending_of(status, tls_, was_welcome);
+    ending.final = status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
+                   status.error_code() == grpc::StatusCode::FAILED_PRECONDITION || status.error_code() == grpc::StatusCode::UNIMPLEMENTED ||
+                   (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED && is_first_);
+    end_->gone(ending);
     writer.join();
   }
 

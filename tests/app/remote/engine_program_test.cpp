@@ -93,7 +93,8 @@ TEST_CASE("serve: wrong use is said, with status 2") {
   CHECK(open.error == "statescope: --listen 0.0.0.0:0: other machines can hear that address; it needs --cert, --key and --token-file\n");
   CHECK(run({"serve", "--root", "/none"}).status == 2);
   CHECK(run({"serve", "--cert", "/etc/hostname"}).status == 2);
-  for (const char* wrong : {"", "there", "127.0.0.1:0", "127.0.0.1:x", "ssh://", "ssh://@", "ssh://me@", "ssh://@there"}) {
+  for (const char* wrong :
+       {"", "there", "127.0.0.1:0", "127.0.0.1:x", "127.0.0.1\n:7453", "ssh://", "ssh://@", "ssh://me@", "ssh://@there"}) {
     INFO(wrong);
     const Ended place = run({"--engine", wrong, "niah-gla.h5", "--screenshot", "none.png"});
     CHECK(place.status == 2);
@@ -102,7 +103,7 @@ TEST_CASE("serve: wrong use is said, with status 2") {
   }
   const Ended nowhere = run({"--engine", "there.invalid:7453", "niah-gla.h5", "--screenshot", "none.png"});
   CHECK(nowhere.status == 1);
-  CHECK(nowhere.error == "statescope: there.invalid:7453: there is no machine of that name, or its name cannot be looked up now\n");
+  CHECK(nowhere.error == "statescope: there.invalid:7453: there is no machine of that name, or the name cannot be looked up now\n");
   const Ended nobody = run({"--engine", "127.0.0.1:1", "niah-gla.h5", "--screenshot", "none.png"});
   CHECK(nobody.status == 1);
   CHECK(nobody.error == "statescope: 127.0.0.1:1: cannot connect: Connection refused\n");
@@ -141,10 +142,10 @@ TEST_CASE("serve: an engine with a certificate and a token is spoken to by who h
     }
   };
   CHECK(why_not("token", "right.pem") == "");
-  CHECK_THAT(why_not("other", "right.pem"), ContainsSubstring("the token is not the engine's"));
-  CHECK_THAT(why_not("token", "wrong.pem"), ContainsSubstring("its certificate is not one that this machine trusts: --engine-ca names"));
+  CHECK_THAT(why_not("other", "right.pem"), ContainsSubstring("the engine does not accept this token"));
+  CHECK_THAT(why_not("token", "wrong.pem"), ContainsSubstring("this machine does not trust its certificate; name the PEM file"));
   const Ended plain = run({"--engine", QString::fromStdString("127.0.0.1:" + port), "niah-gla.h5", "--screenshot", "none.png"});
-  CHECK_THAT(plain.error, ContainsSubstring("it closes the connection: an engine with a certificate wants --engine-ca FILE"));
+  CHECK_THAT(plain.error, ContainsSubstring("it closes the connection; an engine with a certificate needs --engine-ca FILE"));
   Asked asked(make_remote_source(engine_place("127.0.0.1:" + port, (folder / "token").string(), (folder / "right.pem").string())));
   asked.source->open("niah-gla.h5", kPrompt, asked.callbacks());
   REQUIRE(asked.ends());

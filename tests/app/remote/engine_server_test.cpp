@@ -3,8 +3,11 @@
 
 #include <unistd.h>
 
+#include <QTcpServer>
+#include <QTcpSocket>
 #include <filesystem>
 #include <fstream>
+#include <future>
 
 #include "app/assets.h"
 #include "engine/error.h"
@@ -55,7 +58,7 @@ TEST_CASE("engine: a wrong token is refused, and none") {
   CHECK_THAT(why_not(place), ContainsSubstring("asks for a token"));
   for (const std::string wrong : {"open-sesam", "open-sesame2", "Open-sesame", "open-sesameopen-sesame"}) {
     place.token = wrong;
-    CHECK_THAT(why_not(place), ContainsSubstring("the token is not the engine's"));
+    CHECK_THAT(why_not(place), ContainsSubstring("the engine does not accept this token"));
   }
   CHECK(server.sessions() == 0);
   place.token = setup.token;
@@ -81,10 +84,11 @@ TEST_CASE("engine: an address that others hear needs TLS and a token") {
     INFO(address);
     CHECK_THAT(why_not(setup), ContainsSubstring("needs --cert, --key and --token-file"));
   }
-  for (const std::string address : {"", "127.0.0.1", ":7", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000", "::1:7453"}) {
+  for (const std::string address :
+       {"", "127.0.0.1", ":7", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000", "::1:7453", "127.0.0.1\n:7453", "a b:7453"}) {
     setup.address = address;
     INFO(address);
-    CHECK_THAT(why_not(setup), ContainsSubstring("is no address"));
+    CHECK_THAT(why_not(setup), ContainsSubstring("is not an address; write HOST:PORT"));
   }
   for (const std::string host : {"127.0.0.1", "127.1.2.3", "localhost", "::1"}) CHECK(is_loopback(host));
 }
@@ -104,6 +108,29 @@ TEST_CASE("engine: another protocol is refused by both versions") {
                              ContainsSubstring(fmt::format("9.9 (protocol {})", remote::kProtocol + 1)));
 }
 
+TEST_CASE("engine: something else that answers at the address is told from one") {
+  test_application();
+  const std::string page = "Content-Type: text/plain\r\nContent-Length: 3\r\n\r\nno\n";
+  for (const std::string& answer :
+       {"HTTP/1.0 200 OK\r\n" + page, "HTTP/1.1 400 Bad Request\r\n" + page, std::string("SSH-2.0-OpenSSH_9\r\n")}) {
+    INFO(answer);
+    QTcpServer other;
+    REQUIRE(other.listen(QHostAddress::LocalHost));
+    QObject::connect(&other, &QTcpServer::newConnection, [&] {
+      QTcpSocket* const client = other.nextPendingConnection();
+      QObject::connect(client, &QTcpSocket::readyRead, client, [client, answer] {
+        client->readAll();
+        client->write(answer.c_str());
+        client->disconnectFromHost();
+      });
+    });
+    const EnginePlace place = engine_place(fmt::format("127.0.0.1:{}", other.serverPort()), "", "");
+    std::future<std::string> told = std::async(std::launch::async, [&] { return why_not(place); });
+    REQUIRE(QTest::qWaitFor([&] { return told.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }, kLongMs));
+    CHECK(told.get() == place.address + ": something answers there, but it is not a Statescope engine");
+  }
+}
+
 TEST_CASE("engine: no more clients than it takes") {
   const test::TemporaryFolder folder;
   ServeSetup setup = serve_setup(folder.path());
@@ -111,11 +138,11 @@ TEST_CASE("engine: no more clients than it takes") {
   const EngineServer server(setup);
   Asked one(make_remote_source(place_of(server)));
   REQUIRE(QTest::qWaitFor([&] { return server.sessions() == 1; }, kLongMs));
-  CHECK_THAT(why_not(place_of(server)), ContainsSubstring("has 1 client already"));
+  CHECK_THAT(why_not(place_of(server)), ContainsSubstring("the engine is full: its only place is taken. Each model that"));
   Asked other(make_remote_source(place_of(server)));
   other.source->open("niah-gla.h5", {}, other.callbacks());
   REQUIRE(other.ends());
-  CHECK_THAT(other.failed, ContainsSubstring("takes no more"));
+  CHECK_THAT(other.failed, ContainsSubstring("the engine is full"));
 }
 
 TEST_CASE("engine: a client that has left gives its place up at once") {
@@ -150,6 +177,11 @@ TEST_CASE("engine: nothing outside of its folder is shown") {
   for (const std::string name : {"none.h5", "../none.h5", "", std::string("own.h5\0x", 8).c_str()}) {
     INFO(name);
     if (name != "own.h5") CHECK_THROWS_AS(root.existing(name), Error);
+  }
+  const std::string long_name(5000, 'a');
+  for (const std::string& name : {long_name, "models/" + long_name}) {
+    CHECK_THROWS_WITH(root.existing(name), ContainsSubstring("aaa...': that name is too long for a file"));
+    CHECK_THROWS_WITH(root.writable(name), ContainsSubstring("too long for a file"));
   }
   CHECK(root.writable("models/run.scope") == fs::canonical(outer / "shown/models") / "run.scope");
   for (const std::string name : {"../run.scope", "up/run.scope", "/tmp/run.scope", "link.h5", "models/..", "none/run.scope", ""}) {
