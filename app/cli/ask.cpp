@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "app/assets.h"
 #include "app/cli/engine.h"
 #include "app/common/console.h"
 #include "app/common/interruption.h"
@@ -79,9 +80,10 @@ class AskedRun {
   }
 
   std::unique_ptr<ReadRun> read_here(const AskArguments& arguments, const std::vector<Named>& tokens, std::optional<std::int64_t> layer) {
-    const auto checkpoint = open_checkpoint(arguments.checkpoint);
+    const std::filesystem::path path = checkpoint_at(arguments.checkpoint);
+    const auto checkpoint = open_checkpoint(path);
     const std::shared_ptr<Model> model = load_model(checkpoint, arguments.device);
-    const PromptInput prompt = load_prompt(arguments.prompt, "", arguments.checkpoint);
+    const PromptInput prompt = load_prompt(arguments.prompt, "", path.string());
     const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*checkpoint, model->vocab());
     check_layer(layer, model->layers());
     const std::int64_t length = std::ssize(encode(prompt, *tokenizer).ids);

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "app/cli/commands.h"
+#include "app/common/console.h"
 #include "engine/chat/chat_template.h"
 #include "engine/chat/request.h"
 #include "engine/chat/values/json.h"
@@ -17,9 +18,9 @@ int chat_command(const ChatArguments& arguments) {
   for (std::string line; std::getline(std::cin, line);) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const std::string out = chat::answer(line, folder, defaults) + "\n";
-    if (std::fwrite(out.data(), 1, out.size(), stdout) != out.size()) throw Error("standard output: cannot be written");
+    if (std::fwrite(out.data(), 1, out.size(), stdout) != out.size()) fail_standard_output();
   }
-  if (std::fflush(stdout) != 0) throw Error("standard output: cannot be written");
+  finish_standard_output();
   return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "app/assets.h"
 #include "app/cli/commands.h"
 #include "app/common/console.h"
 #include "app/common/prompts.h"
@@ -38,14 +39,15 @@ DeviceCheck compared(Model& one, Model& other, const std::vector<std::int32_t>& 
 }  // namespace
 
 int check_command(const CheckArguments& arguments) {
-  const auto checkpoint = open_checkpoint(arguments.checkpoint);
+  const std::filesystem::path path = checkpoint_at(arguments.checkpoint);
+  const auto checkpoint = open_checkpoint(path);
   DeviceChoice of_one = arguments.device, of_other = arguments.device;
   of_one.name = arguments.devices.front();
   of_other.name = arguments.devices.back();
   of_other.precision = arguments.other_precision.value_or(of_one.precision);
   const auto one = load_model(checkpoint, of_one), other = load_model(checkpoint, of_other);
   const auto tokenizer = make_tokenizer(*checkpoint, one->vocab());
-  const std::vector<std::int32_t> ids = encode(first_prompt(arguments.prompt, arguments.checkpoint), *tokenizer).ids;
+  const std::vector<std::int32_t> ids = encode(first_prompt(arguments.prompt, path.string()), *tokenizer).ids;
   const DeviceCheck check = compared(*one, *other, ids, arguments);
   fmt::print("{}\n  one:   {}\n  other: {}\n", printable(arguments.checkpoint), one->backend().description(),
              other->backend().description());

@@ -18,7 +18,9 @@
 #include "app/cli/manual.h"
 #include "app/cli/setup/setup.h"
 #include "app/cli/words.h"
+#include "app/common/console.h"
 #include "app/common/interruption.h"
+#include "app/common/path_words.h"
 #include "app/common/process.h"
 #include "app/common/running.h"
 #include "app/ranks/place.h"
@@ -66,7 +68,7 @@ void refuse_numbers_that_are_none(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_type_name().find("FLOAT") == std::string::npos) continue;
     for (const std::string& text : option->results()) {
-      if (!std::isfinite(std::strtod(text.c_str(), nullptr))) throw CLI::ValidationError(option->get_name(), text + " is no number here");
+      if (!std::isfinite(std::strtod(text.c_str(), nullptr))) throw CLI::ValidationError(option->get_name(), text + " is not a number");
     }
   }
   for (const CLI::App* command : app.get_subcommands()) refuse_numbers_that_are_none(*command);
@@ -130,6 +132,7 @@ void add_commands(CLI::App& app, Arguments& all) {
   add_serve(app, all.serve);
   add_manual(app, all.shell);
   add_window(app, all.window);
+  for (const std::string_view name : commands_of_engine()) name_engine(*app.get_subcommand(std::string(name)), all.window.engine);
 }
 
 std::vector<DeviceChoice*> devices_of(Arguments& all) {
@@ -139,16 +142,22 @@ std::vector<DeviceChoice*> devices_of(Arguments& all) {
           &all.batch.device,     &all.window.device, &all.model.device,       &all.serve.device};
 }
 
-/// A checkpoint that is not there may be a shipped one of that name; an engine on another machine knows its own.
+/// The window, `convert` and `tokenize` are given a path: of a checkpoint that is not there, that of a shipped one of that name. The other
+/// commands look for it themselves, and call it as it was called.
 void find_shipped(Arguments& all) {
-  if (!all.window.engine.place.empty()) return;
-  std::vector<std::string*> named{&all.run.checkpoint,     &all.model.checkpoint,   &all.needle.checkpoint,    &all.check.checkpoint,
-                                  &all.observe.checkpoint, &all.history.checkpoint, &all.intervene.checkpoint, &all.window.checkpoint,
-                                  &all.convert.from,       &all.tokenize.path};
-  for (std::vector<std::string>* several : {&all.eval.checkpoints, &all.inspect.checkpoints, &all.window.beside})
-    for (std::string& one : *several) named.push_back(&one);
-  for (std::string* one : named)
+  if (!all.window.engine.place.empty()) return;  // an engine on another machine knows its own
+  for (std::string* one : {&all.window.checkpoint, &all.convert.from, &all.tokenize.path})
     if (!one->empty()) *one = checkpoint_at(*one).string();
+  for (std::string& one : all.window.beside) one = checkpoint_at(one).string();
+}
+
+/// What names a checkpoint to the other commands.
+std::vector<std::string> checkpoints_in(const Arguments& all) {
+  std::vector<std::string> named{all.run.checkpoint,     all.model.checkpoint,   all.needle.checkpoint,   all.check.checkpoint,
+                                 all.observe.checkpoint, all.history.checkpoint, all.intervene.checkpoint};
+  for (const std::vector<std::string>* several : {&all.eval.checkpoints, &all.inspect.checkpoints})
+    named.insert(named.end(), several->begin(), several->end());
+  return named;
 }
 
 /// As the standard library says it, and oneTBB.
@@ -156,6 +165,16 @@ bool is_lack_of_threads(const std::exception& error) {
   const auto* system = dynamic_cast<const std::system_error*>(&error);
   return (system && system->code() == std::errc::resource_unavailable_try_again) ||
          std::string_view(error.what()).starts_with("pthread_create has failed");
+}
+
+/// What a shipped checkpoint is called in it is what it was called on the command line; what fmt says of standard output is said as
+/// everything else here says it.
+std::string message_of(const std::exception& error, const Arguments& all) {
+  constexpr std::string_view fmt_says = "cannot write to file";
+  std::string said = error.what();
+  if (said.starts_with(fmt_says)) said.replace(0, fmt_says.size(), "standard output: cannot be written");
+  for (const std::string& name : checkpoints_in(all)) said = with_path_called(said, checkpoint_at(name), name);
+  return said;
 }
 
 /// What the parser says of wrong use: the words of the command line that it quotes in one line, and where help is in the next.
@@ -236,11 +255,10 @@ int run_command_line(int argc, char** argv) {
   const auto chosen = std::ranges::find(devices, "auto", &DeviceChoice::name);
   try {
     const int status = once || chosen == devices.end() ? command() : run_with_fallback(**chosen, command);
-    if (status == 0 && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout.flush()))
-      throw Error("standard output: cannot be written");
+    if (status == 0) finish_standard_output();
     return status;
   } catch (const OptionsError& error) {
-    if (may_speak()) std::cerr << "statescope: " << one_line(error.what(), kMessage) << '\n';
+    if (may_speak()) std::cerr << "statescope: " << one_line(message_of(error, all), kMessage) << '\n';
     return 2;
   } catch (const std::bad_alloc&) {
     std::cerr << "statescope: out of memory";
@@ -252,7 +270,7 @@ int run_command_line(int argc, char** argv) {
     std::cerr << "statescope: " << one_line(error.path1().string() + ": " + error.code().message(), kMessage) << '\n';
   } catch (const std::exception& error) {
     if (is_lack_of_threads(error)) end_for_lack_of_threads();
-    if (!Interruption::was_reader()) std::cerr << "statescope: " << one_line(error.what(), kMessage) << '\n';
+    if (!Interruption::was_reader()) std::cerr << "statescope: " << one_line(message_of(error, all), kMessage) << '\n';
   }
   return Interruption::status();
 }

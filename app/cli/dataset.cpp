@@ -51,7 +51,7 @@ void write_lines(const DatasetArguments& arguments, const TaskOptions& options, 
 }
 
 void write_stdout(const std::string& line) {
-  if (std::fwrite(line.data(), 1, line.size(), stdout) != line.size()) throw Error("standard output: cannot be written");
+  if (std::fwrite(line.data(), 1, line.size(), stdout) != line.size()) fail_standard_output();
 }
 
 void write_file(const DatasetArguments& arguments, const TaskOptions& options, const Task& task) {
@@ -89,7 +89,7 @@ int dataset_command(const DatasetArguments& arguments) {
   const auto task = task_of(arguments, options);
   if (arguments.output == "-") {
     write_lines(arguments, options, *task, write_stdout);
-    if (std::fflush(stdout) != 0) throw Error("standard output: cannot be written");
+    finish_standard_output();
     return 0;
   }
   write_file(arguments, options, *task);

@@ -21,7 +21,7 @@ std::string why_no_engine(const std::string& command) {
   if (std::ranges::find(reads, command) != reads.end())
     return fmt::format("{0} works with the model itself: start it on the engine's machine, as with ssh USER@HOST statescope {0} …",
                        command);
-  return command + " asks no engine: leave it out";
+  return command + " does not use an engine; leave the option out";
 }
 
 void check_fits_engine(const EngineArguments& engine, const DeviceChoice& device, std::int64_t memory) {
@@ -29,12 +29,12 @@ void check_fits_engine(const EngineArguments& engine, const DeviceChoice& device
   const auto refuse = [&](bool given, const char* option, const char* why) {
     if (given) throw OptionsError(fmt::format("{} does not go with --engine {}: {}", option, engine.place, why));
   };
-  refuse(!by_ssh && device.name != "cpu", "--device", "statescope serve has been told which");
-  refuse(!by_ssh && device.precision != Precision::float32, "--precision", "statescope serve has been told which");
-  refuse(!by_ssh && device.threads > 0, "--threads", "statescope serve has been told how many");
-  refuse(!by_ssh && memory > 0, "--memory", "statescope serve has been told how much");
-  refuse(by_ssh && !engine.token_file.empty(), "--engine-token-file", "the engine is started with a token of its own");
-  refuse(by_ssh && !engine.authorities.empty(), "--engine-ca", "ssh encrypts");
+  refuse(!by_ssh && device.name != "cpu", "--device", "it is set where the engine is started");
+  refuse(!by_ssh && device.precision != Precision::float32, "--precision", "it is set where the engine is started");
+  refuse(!by_ssh && device.threads > 0, "--threads", "it is set where the engine is started");
+  refuse(!by_ssh && memory > 0, "--memory", "it is set where the engine is started");
+  refuse(by_ssh && !engine.token_file.empty(), "--engine-token-file", "ssh starts the engine with a token of its own");
+  refuse(by_ssh && !engine.authorities.empty(), "--engine-ca", "ssh encrypts the connection");
 }
 
 std::vector<std::string> engine_options(const DeviceChoice& device, std::int64_t memory) {

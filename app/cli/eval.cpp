@@ -86,7 +86,7 @@ class Scoring {
         device_(arguments.device),
         memory_(static_cast<std::size_t>(arguments.memory) * 1'000'000),
         cells_(prepare_all(arguments)) {
-    for (const std::string& path : names_) checkpoints_.push_back(open_checkpoint(path));
+    for (const std::string& name : names_) checkpoints_.push_back(open_checkpoint(checkpoint_at(name)));
   }
 
   const std::vector<std::string>& names() const { return names_; }
@@ -286,7 +286,7 @@ int eval_once(const EvalArguments& arguments, Ranks* ranks) {
 
 int eval_command(const EvalArguments& arguments) {
   const std::optional<RankPlace> place = rank_place();
-  if (place && !arguments.engine.place.empty()) throw OptionsError("--engine does not go with mpirun and srun: one process asks it");
+  if (place && !arguments.engine.place.empty()) throw OptionsError("--engine does not go with mpirun or srun; start one process");
   if (!place) return eval_once(arguments, nullptr);
   EvalArguments own = arguments;
   own.device = device_of_rank(arguments.device, *place, visible_gpus());

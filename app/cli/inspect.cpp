@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "app/assets.h"
 #include "app/cli/commands.h"
 #include "app/cli/job_place.h"
 #include "app/common/console.h"
@@ -64,7 +65,7 @@ void check_places(const InspectArguments& arguments, const std::vector<FoundChec
     if (std::ranges::count(reports, *path) > 0) throw OptionsError(*path + ": two reports cannot go to one place");
     reports.push_back(*path);
     for (const FoundCheckpoint& one : checkpoints) {
-      if (would_replace(*path, one.path)) throw OptionsError(*path + ": a report cannot take the place of the checkpoint");
+      if (would_replace(*path, checkpoint_at(one.path))) throw OptionsError(*path + ": a report cannot take the place of the checkpoint");
     }
   }
 }
@@ -290,7 +291,7 @@ int watch_command(const InspectArguments& arguments) {
 int inspect_command(const InspectArguments& arguments) {
   const std::optional<RankPlace> place = rank_place();
   if (!arguments.engine.place.empty()) {
-    if (place) throw OptionsError("--engine does not go with mpirun and srun: one process asks it");
+    if (place) throw OptionsError("--engine does not go with mpirun or srun; start one process");
     if (arguments.watch) throw OptionsError("--watch does not go with --engine: start the command on the engine's machine");
     return inspect_once(arguments, nullptr);
   }

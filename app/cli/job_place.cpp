@@ -1,5 +1,6 @@
 #include "app/cli/job_place.h"
 
+#include "app/assets.h"
 #include "app/common/console.h"
 #include "app/common/recording.h"
 #include "engine/remote/wire.h"
@@ -14,14 +15,14 @@ JobPlace::JobPlace(DeviceChoice device, const EngineArguments& engine, std::int6
 }
 
 PromptInput JobPlace::prompt(const PromptArguments& arguments, const std::string& checkpoint) {
-  return engine_ ? engine_->prompt(arguments, checkpoint) : load_prompt(arguments, "", checkpoint);
+  return engine_ ? engine_->prompt(arguments, checkpoint) : load_prompt(arguments, "", checkpoint_at(checkpoint).string());
 }
 
 template <class J>
 typename J::Found JobPlace::done(const std::string& checkpoint, const J& job, const JobSite::Tell& tell) {
   if (!engine_) {
     const std::size_t memory = recording_budgets(memory_).memory_budget;
-    return do_job(job, {.checkpoint = checkpoint, .path = checkpoint, .device = device_, .memory = memory, .tell = tell});
+    return do_job(job, {.checkpoint = checkpoint, .path = checkpoint_at(checkpoint), .device = device_, .memory = memory, .tell = tell});
   }
   auto done = remote::unpack<JobDone<typename J::Found>>(engine_->work(checkpoint, remote::pack(JobAsked{checkpoint, job}), tell));
   if (!done.note.empty()) print_note(done.note);

@@ -120,7 +120,7 @@ std::int64_t tokens_to_generate(const RunArguments& arguments, const PromptInput
 }
 
 void tell(Outcome& outcome, const Model& model, const RunArguments& arguments, ReportFile& json_file) {
-  outcome.checkpoint = model.checkpoint().path.string();
+  outcome.checkpoint = arguments.checkpoint.empty() ? model.checkpoint().path.string() : arguments.checkpoint;
   outcome.family = model.plan().family;
   outcome.device = model.backend().description();
   outcome.notes = model.notes();
@@ -136,14 +136,15 @@ struct OpenSession {
 
 /// A session of what the arguments ask for, in which nothing has been read.
 OpenSession begin_session(const RunArguments& arguments) {
-  const auto checkpoint = open_checkpoint(arguments.checkpoint);
+  const std::filesystem::path path = checkpoint_at(arguments.checkpoint);
+  const auto checkpoint = open_checkpoint(path);
   const auto model = load_model(checkpoint, arguments.device);
   const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*checkpoint, model->vocab());
   SessionRecord record;
-  record.checkpoint = std::filesystem::absolute(arguments.checkpoint);
+  record.checkpoint = std::filesystem::absolute(path);
   record.checkpoint_digest = content_digest(*checkpoint);
   record.device = arguments.device;
-  record.prompt = load_prompt(arguments.prompt, "", arguments.checkpoint);
+  record.prompt = load_prompt(arguments.prompt, "", path.string());
   record.prompt_ids = encode(record.prompt, *tokenizer).ids;
   model->check_ids(record.prompt_ids);
   record.prompt.generate = tokens_to_generate(arguments, record.prompt, *tokenizer);
@@ -195,7 +196,7 @@ void generate(Branches& tree, SessionFile& session, std::int64_t end) {
 void check_branch(const Branches& tree, std::int64_t branch, const RunArguments& arguments) {
   if (branch >= tree.count()) throw Error(fmt::format("{}: it has branches 0 to {}", arguments.session, tree.count() - 1));
   if (branch > 0 && tree[branch].parent < 0)
-    throw Error(fmt::format("{}: run {} is of another prompt, it is no branch", arguments.session, branch));
+    throw Error(fmt::format("{}: run {} is of another prompt, not a branch", arguments.session, branch));
 }
 
 /// Other prompts, as runs that states can be imported from; then a branch, where interventions are asked for. The session is kept up to
@@ -287,7 +288,7 @@ void check_dump(const RunArguments& arguments) {
   namespace fs = std::filesystem;
   std::error_code error;
   if (arguments.dump.empty()) return;
-  const fs::path checkpoint = arguments.checkpoint;
+  const fs::path checkpoint = checkpoint_at(arguments.checkpoint);
   const fs::path place = fs::is_directory(checkpoint, error) ? fs::absolute(arguments.dump).parent_path() : fs::path(arguments.dump);
   if (fs::equivalent(place, checkpoint, error))
     throw Error(fmt::format("{}: is the checkpoint itself, or in it; --dump needs another file", arguments.dump));
@@ -303,10 +304,11 @@ int run_command(const RunArguments& arguments) {
   check_dump(arguments);
   Outcome outcome;
   const auto opening = std::chrono::steady_clock::now();
-  const auto checkpoint = open_checkpoint(arguments.checkpoint);
+  const std::filesystem::path path = checkpoint_at(arguments.checkpoint);
+  const auto checkpoint = open_checkpoint(path);
   const auto model = load_model(checkpoint, arguments.device);
   const auto tokenizer = make_tokenizer(*checkpoint, model->vocab());
-  const PromptInput prompt = load_prompt(arguments.prompt, "", arguments.checkpoint);
+  const PromptInput prompt = load_prompt(arguments.prompt, "", path.string());
   const std::vector<std::int32_t> ids = encode(prompt, *tokenizer).ids;
   outcome.load_seconds = seconds_since(opening);
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <system_error>
 
 #include "engine/checkpoint/printable.h"
@@ -34,6 +35,15 @@ void print_failure(const std::string& why) { fmt::print(stderr, "statescope: {}\
 
 void print_notes(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) print_note(note);
+}
+
+void fail_standard_output() { fail_errno("standard output", "cannot be written", errno); }
+
+void finish_standard_output() {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.flush()) return;
+  if (errno != 0) fail_standard_output();
+  throw Error("standard output: cannot be written");
 }
 
 ReportFile::ReportFile(const std::string& path, bool force) {

@@ -16,6 +16,11 @@ void print_notes(const std::vector<std::string>& notes);
 /// "statescope: …" on standard error, likewise: why a part of what was asked for is not there.
 void print_failure(const std::string& why);
 
+/// "standard output: cannot be written: No space left on device", of what has just failed.
+[[noreturn]] void fail_standard_output();
+/// Throws Error where not all that was printed has been written.
+void finish_standard_output();
+
 /// A file that is to be written when all is done, or standard output for "-"; none for an empty path. Throws Error at once where it could
 /// not be.
 class ReportFile {

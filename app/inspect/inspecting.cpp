@@ -200,10 +200,11 @@ InspectJob inspect_job(const InspectArguments& arguments, const FoundCheckpoint&
 }
 
 Inspected inspect_checkpoint(const InspectArguments& arguments, const FoundCheckpoint& found, const std::function<bool(double)>& tell) {
-  const auto prompt = [&](const PromptArguments& of) { return load_prompt(of, "", found.path); };
+  const std::filesystem::path path = checkpoint_at(found.path);
+  const auto prompt = [&](const PromptArguments& of) { return load_prompt(of, "", path.string()); };
   Inspected inspected =
       do_job(inspect_job(arguments, found, prompt),
-             {.checkpoint = found.path, .path = found.path, .device = arguments.device, .tell = [&](double part, const std::string&) {
+             {.checkpoint = found.path, .path = path, .device = arguments.device, .tell = [&](double part, const std::string&) {
                 return tell(part);
               }});
   print_notes(inspected.notes);

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <string>
 
+#include "app/common/path_words.h"
+
 namespace statescope {
 
 /// Files below one folder, by their paths from there, and the shipped models, by name.
@@ -20,6 +22,8 @@ class ServedRoot {
   std::filesystem::path writable(const std::string& name) const;
   /// A session whose checkpoint may be seen, too. Throws Error.
   std::filesystem::path session(const std::string& name) const;
+  /// A text for a client, which sees what lies in the folder as it would from there.
+  std::string as_called(const std::string& text) const { return with_path_called(text, folder_, "."); }
   /// What a client calls this.
   std::string name_of(const std::filesystem::path& path) const;
 

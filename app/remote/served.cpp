@@ -2,8 +2,10 @@
 
 #include <QCoreApplication>
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
+#include "app/common/path_words.h"
 #include "app/runs/post.h"
 #include "engine/error.h"
 #include "engine/remote/wire.h"
@@ -102,6 +104,25 @@ RunSource* Served::beside(std::uint64_t run) {
   return beside_.source.get();
 }
 
+std::filesystem::path Served::existing(const std::string& name) {
+  const std::filesystem::path path = root_.existing(name);
+  called_[path] = name;
+  return path;
+}
+
+std::string Served::as_called(const std::string& text) const {
+  // Of two folders, one in the other, the inner one comes first.
+  for (const auto& [path, name] : called_ | std::views::reverse) {
+    if (says_path(text, path)) return with_path_called(text, path, name);
+  }
+  return root_.as_called(text);
+}
+
+remote::Failed Served::failed(Failure failure) const {
+  failure.message = as_called(failure.message);
+  return {pack(failure)};
+}
+
 template <class Told>
 void Served::tell(std::uint64_t id, Told told) {
   out_.add({.id = id, .told = std::move(told)});
@@ -168,16 +189,21 @@ Session::OpenCallbacks Served::callbacks(std::uint64_t id, bool looks) {
     };
   };
   const auto remarking = [&](remote::About about) {
-    return telling([about](const std::string& text) { return remote::Remarked{about, text}; });
+    return [weak, id, about](const std::string& text) {
+      if (const std::shared_ptr<Served> self = weak.lock()) self->tell(id, remote::Remarked{about, self->as_called(text)});
+    };
   };
   Session::OpenCallbacks result;
+  result.looks = looks;
   result.progress = [weak, id](double fraction, const std::string& what) {
     if (const std::shared_ptr<Served> self = weak.lock()) self->tell_progress(id, fraction, what);
   };
   result.run = [weak, id](const std::shared_ptr<const RunInfo>& run) {
     if (const std::shared_ptr<Served> self = weak.lock()) self->tell_run(id, run);
   };
-  result.failed = telling([](const Failure& failure) { return remote::Failed{pack(failure)}; });
+  result.failed = [weak, id](const Failure& failure) {
+    if (const std::shared_ptr<Served> self = weak.lock()) self->tell(id, self->failed(failure));
+  };
   result.done = telling([] { return remote::Done{}; });
   result.device_failed = remarking(remote::About::device_failed);
   result.not_saved = remarking(remote::About::not_saved);
@@ -194,7 +220,6 @@ void Served::perform(remote::Request request) {
   const std::uint64_t id = request.id;
   try {
     std::visit(
-  result.looks = looks;
         [&](auto& asked) {
           using Asked = std::decay_t<decltype(asked)>;
           if constexpr (std::is_same_v<Asked, remote::Open> || std::is_same_v<Asked, remote::Ask> || std::is_same_v<Asked, remote::Show> ||
@@ -222,8 +247,10 @@ void Served::perform(remote::Request request) {
           } else if constexpr (std::is_same_v<Asked, remote::Stand>) {
             source().stand_at(unpack<RunPlace>(asked.place));
           } else if constexpr (std::is_same_v<Asked, remote::OpenSession>) {
-            const std::filesystem::path located = asked.located.empty() ? std::filesystem::path() : root_.existing(asked.located);
-            source().open_session(root_.session(asked.path), located, callbacks(id));
+            const std::filesystem::path located = asked.located.empty() ? std::filesystem::path() : existing(asked.located);
+            const std::filesystem::path path = root_.session(asked.path);
+            called_[path] = asked.path;
+            source().open_session(path, located, callbacks(id));
           } else if constexpr (std::is_same_v<Asked, remote::Save>) {
             const std::weak_ptr<Served> weak = weak_from_this();
             source().save(
@@ -232,7 +259,7 @@ void Served::perform(remote::Request request) {
                   if (const std::shared_ptr<Served> self = weak.lock()) self->tell(id, remote::Saved{});
                 },
                 [weak, id](const std::string& why) {
-                  if (const std::shared_ptr<Served> self = weak.lock()) self->tell(id, remote::NotSaved{why});
+                  if (const std::shared_ptr<Served> self = weak.lock()) self->tell(id, remote::NotSaved{self->as_called(why)});
                 });
           } else if constexpr (std::is_same_v<Asked, remote::Leave>) {
             over_ = true;
@@ -240,23 +267,23 @@ void Served::perform(remote::Request request) {
         },
         request.asked);
   } catch (const std::exception& error) {
-    if (std::holds_alternative<remote::Save>(request.asked)) return tell(id, remote::NotSaved{error.what()});
-    tell(id, remote::Failed{pack(Failure(error))});
+    if (std::holds_alternative<remote::Save>(request.asked)) return tell(id, remote::NotSaved{as_called(error.what())});
+    tell(id, failed(Failure(error)));
   }
 }
 
 void Served::perform(std::uint64_t id, remote::Open& open) {
-  source().open(root_.existing(open.checkpoint), unpack<PromptInput>(open.prompt), callbacks(id, open.looks));
+  source().open(existing(open.checkpoint), unpack<PromptInput>(open.prompt), callbacks(id, open.looks));
 }
 
 void Served::perform(std::uint64_t id, const remote::Describe& describe) {
-  find_out(id, [describe, path = root_.existing(describe.checkpoint), of = about_.describe](const auto& goes_on) {
+  find_out(id, [describe, path = existing(describe.checkpoint), of = about_.describe](const auto& goes_on) {
     return of(describe, path, goes_on);
   });
 }
 
 void Served::perform(std::uint64_t id, const remote::MakePrompt& make) {
-  find_out(id, [make, path = root_.existing(make.checkpoint), of = about_.make_prompt](const auto&) { return of(make, path); });
+  find_out(id, [make, path = existing(make.checkpoint), of = about_.make_prompt](const auto&) { return of(make, path); });
 }
 
 void Served::perform(std::uint64_t id, const remote::Work& work) {
@@ -268,7 +295,7 @@ void Served::perform(std::uint64_t id, const remote::Work& work) {
       if (const std::shared_ptr<Served> self = weak.lock()) self->tell_progress(id, fraction, what);
     });
   };
-  find_out(id, [job = work.job, path = root_.existing(work.checkpoint), does = about_.do_job, tell](const auto& goes_on) {
+  find_out(id, [job = work.job, path = existing(work.checkpoint), does = about_.do_job, tell](const auto& goes_on) {
     Clock::time_point told;
     return remote::Worked{does(job, path, [&](double fraction, const std::string& what) {
       if (const Clock::time_point now = Clock::now(); now - told > kTellEvery) {
@@ -283,7 +310,10 @@ void Served::perform(std::uint64_t id, const remote::Work& work) {
 void Served::find_out(std::uint64_t id, std::function<Describing::Told(const std::function<bool()>&)> work) {
   if (!describing_) describing_ = std::make_unique<Describing>();
   describing_->add({std::move(work), [weak = weak_from_this(), id](Describing::Told told) {
-                      if (const std::shared_ptr<Served> self = weak.lock()) self->out_.add({.id = id, .told = std::move(told)});
+                      const std::shared_ptr<Served> self = weak.lock();
+                      if (!self) return;
+                      if (const auto* why = std::get_if<remote::Failed>(&told)) told = self->failed(unpack<Failure>(why->failure));
+                      self->out_.add({.id = id, .told = std::move(told)});
                     }});
 }
 

@@ -64,6 +64,11 @@ class Served : public std::enable_shared_from_this<Served> {
   /// Beside all else.
   void find_out(std::uint64_t id, std::function<Describing::Told(const std::function<bool()>& goes_on)> work);
   Session::OpenCallbacks callbacks(std::uint64_t id, bool looks = true);
+  /// What the client calls `name` there. Throws Error.
+  std::filesystem::path existing(const std::string& name);
+  /// With the names by which the client asked, instead of where things lie here.
+  std::string as_called(const std::string& text) const;
+  remote::Failed failed(Failure failure) const;
   RunSource& source();
   /// Of a branch; null where there is none of that number.
   RunSource* beside(std::uint64_t run);
@@ -81,7 +86,8 @@ class Served : public std::enable_shared_from_this<Served> {
   const AboutCheckpoints about_;
   std::unique_ptr<RunSource> source_;
   Beside beside_;
-  std::shared_ptr<const RunInfo> shown_;  // that facts were told of
+  std::shared_ptr<const RunInfo> shown_;                 // that facts were told of
+  std::map<std::filesystem::path, std::string> called_;  // what the client has asked for, by where it lies
   bool over_ = false;
   std::unique_ptr<Describing> describing_;  // null until somebody asks
 

@@ -36,8 +36,8 @@ void add_serve(CLI::App& app, ServeArguments& serve) {
       ->check(CLI::ExistingDirectory);
   command
       .add_option("--token-file", serve.token_file,
-                  "a file with the word that clients have to know; -: the first line of standard input, whose end ends the engine when "
-                  "nobody has a session")
+                  "a file with the token that clients must send; -: the first line of standard input. The engine then ends when standard "
+                  "input is closed and no session is left")
       ->check(CLI::Validator([](std::string& file) { return file == "-" ? "" : CLI::ExistingFile(file); }, ""));
   auto* certificate = command.add_option("--cert", serve.certificate, "a certificate for TLS, PEM")->check(CLI::ExistingFile);
   auto* key = command.add_option("--key", serve.key, "its private key, PEM")->check(CLI::ExistingFile);
@@ -47,10 +47,11 @@ void add_serve(CLI::App& app, ServeArguments& serve) {
   add_memory(command, serve.memory);
   command.get_option("--memory")
       ->description("MB that the recordings of all clients may take (default: of each a quarter of what is free)");
-  command.add_option("--max-clients", serve.most_clients, "sessions at a time (default: 8)")->check(CLI::Range(1, 1000));
+  command.add_option("--max-clients", serve.most_clients, "sessions at a time, one for each model that is read (default: 8)")
+      ->check(CLI::Range(1, 1000));
   command.footer(
-      "Each client has a session of its own. One that goes away, or whose connection is lost, finds its session again within ten minutes,\n"
-      "a command without a run within one; where all places are taken, within half a minute.\n"
+      "Each model that a window or a command reads has a session of its own. A client whose connection is lost finds its sessions again\n"
+      "within ten minutes, a command without a run within one minute; when all places are taken, within half a minute.\n"
       "Ctrl+C ends the engine, and all sessions with it.");
 }
 
@@ -61,10 +62,20 @@ void add_engine(CLI::App& app, EngineArguments& engine) {
              fmt::format("an engine on another machine (statescope serve): HOST:PORT, ssh://USER@HOST[/PROGRAM]; for the window and {}",
                          fmt::join(commands_of_engine(), ", ")))
           ->check(checked(check_place));
-  app.add_option("--engine-token-file", engine.token_file, "a file with the word that it asks for")->needs(place)->check(CLI::ExistingFile);
-  app.add_option("--engine-ca", engine.authorities, "PEM file of the certificate, or its authority, that it may show")
+  app.add_option("--engine-token-file", engine.token_file, "a file with the token that it asks for")
       ->needs(place)
       ->check(CLI::ExistingFile);
+  app.add_option("--engine-ca", engine.authorities, "PEM file of its certificate, or of the authority that signed it")
+      ->needs(place)
+      ->check(CLI::ExistingFile);
+}
+
+void name_engine(CLI::App& command, EngineArguments& engine) {
+  command
+      .add_option("--engine", engine.place,
+                  "an engine on another machine, which has the checkpoints and reads: HOST:PORT, ssh://USER@HOST[/PROGRAM] (statescope "
+                  "--help has more options of it)")
+      ->check(checked(check_place));
 }
 
 }  // namespace statescope

@@ -38,5 +38,7 @@ void add_batch(CLI::App& app, BatchArguments& batch);
 void add_serve(CLI::App& app, ServeArguments& serve);
 /// Which engine the window talks to.
 void add_engine(CLI::App& app, EngineArguments& engine);
+/// Says in the help of a command that it takes one, too.
+void name_engine(CLI::App& command, EngineArguments& engine);
 
 }  // namespace statescope

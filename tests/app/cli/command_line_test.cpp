@@ -58,8 +58,11 @@ TEST_CASE("command line: results that cannot be written are not passed over") {
   for (const char* json : {"", " --json"}) {
     const Outcome full = place.run("run " + kReading + json, "/dev/full");
     CHECK(full.status == 1);
-    CHECK(full.errors.find("statescope: standard output: cannot be written\n") != full.errors.npos);
+    CHECK(full.errors.find("statescope: standard output: cannot be written: No space left on device\n") != full.errors.npos);
   }
+  const Outcome large = place.run("observe niah-sse-gla-n4k1.h5 --prompt " + kNeedle + " --layer 1 --json -", "/dev/full");
+  CHECK(large.status == 1);
+  CHECK(large.errors == "statescope: standard output: cannot be written: No space left on device\n");
   CHECK(place.run("inspect " + kReading + " --json ''").status == 2);
   CHECK(place.run("run " + kReading + " --session ''").status == 2);
   CHECK(place.run("--open " + kCheckpoint + " --screenshot my.h5").errors.starts_with("--screenshot: my.h5 does not end in .png"));

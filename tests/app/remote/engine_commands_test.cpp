@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "app/cli/engine.h"
 #include "tests/app/cli/piece_model.h"
 #include "tests/app/remote/engine_rig.h"
 #include "tests/app/window/place.h"
@@ -200,7 +201,7 @@ TEST_CASE("engine: what a command cannot have of it is said") {
              ContainsSubstring("check works with the model itself: start it on the engine's machine"));
   CHECK_THAT(said("run " + kReading + " --dump a.h5", 2), ContainsSubstring("--dump does not go with --engine"));
   CHECK_THAT(said("run " + kReading + " --temperature 1", 2), ContainsSubstring("--temperature does not go with --engine"));
-  CHECK_THAT(said("dataset copy -o x.jsonl", 2), ContainsSubstring("dataset asks no engine: leave it out"));
+  CHECK_THAT(said("dataset copy -o x.jsonl", 2), ContainsSubstring("dataset does not use an engine; leave the option out"));
   CHECK_THAT(said("page forgetting -o a.html", 2), ContainsSubstring("a lesson is about models that come with the program"));
   CHECK_THAT(said("observe " + kReading + " --device auto", 2), ContainsSubstring("--device does not go with --engine"));
   CHECK_THAT(said("figure state niah-gla.h5 --chat Hi -o a.svg", 1), ContainsSubstring("chat template"));
@@ -221,6 +222,48 @@ TEST_CASE("engine: what a command cannot have of it is said") {
   CHECK_THAT(said("intervene " + kReading + " --do 'zero state at 5' --memory 64", 2),
              ContainsSubstring("--memory does not go with --engine"));
   CHECK(place.names().empty());
+}
+
+TEST_CASE("engine: a model is called what it was called on the command line, here and there") {
+  test_application();
+  const Place place;
+  std::filesystem::create_directories(place.folder / "models");
+  std::filesystem::copy_file(kCheckpoint, place.folder / "models/own.h5");
+  place.write("text.txt", "It was the first day of the voyage. It was the second day of the voyage, and a good one.");
+  const Engine engine(place);
+  for (const std::string& command : std::vector<std::string>{"model niah-gla.h5", "needle niah-gla.h5 --prompt " + kNeedle + " --json -",
+                                                             "intervene niah-gla.h5 --text 'the glass was' --do 'zero state at 1'",
+                                                             "observe niah-gla.h5 --text 'the glass was' --layer 1 --json -",
+                                                             "eval niah-gla.h5 --task niah --length 64 --samples 2 --json -",
+                                                             "inspect niah-gla.h5 --length 64 --samples 1 --json -"}) {
+    INFO(command);
+    const Both both = written(place, engine, command, {"standard-output"});
+    CHECK(both.here == both.there);
+    CHECK_THAT(both.here, !ContainsSubstring("/niah-gla.h5"));
+  }
+  for (const std::string& model : std::vector<std::string>{"niah-gla.h5", "models/own.h5", (place.folder / "models/own.h5").string()}) {
+    for (const std::string& command : std::vector<std::string>{"run {} --chat Hi", "eval {} --task text --haystack text.txt --length 64"}) {
+      const std::string asked = fmt::format(fmt::runtime(command), model);
+      INFO(asked);
+      const Outcome here = place.run(asked), there = place.run(asked + " --engine " + engine.address);
+      CHECK(here.status == 1);
+      CHECK(here.errors == there.errors);
+      CHECK_THAT(there.errors, ContainsSubstring("statescope: " + model + ": "));
+    }
+  }
+  for (const char* folder : {".", "models"}) {
+    const Outcome there = place.run(fmt::format("model {} --engine {}", folder, engine.address));
+    CHECK_THAT(there.errors, ContainsSubstring(fmt::format("statescope: {}: has no config.json", folder)));
+  }
+}
+
+TEST_CASE("engine: the help of each command that takes an engine names it") {
+  const Place place;
+  for (const std::string_view command : commands_of_engine()) {
+    INFO(command);
+    REQUIRE(place.run(fmt::format("{} --help", command), "help").status == 0);
+    CHECK_THAT(place.text_of("help"), ContainsSubstring("--engine"));
+  }
 }
 
 TEST_CASE("engine: a model whose numbers are not finite is refused there as here") {
