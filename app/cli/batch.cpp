@@ -108,7 +108,7 @@ int batch_on_ranks(const BatchArguments& arguments, const RankPlace& place) {
 
 int batch_command(const BatchArguments& arguments) {
   const std::optional<RankPlace> place = rank_place();
-  if (place && !arguments.engine.place.empty()) throw OptionsError("--engine does not go with mpirun and srun: one process asks it");
+  if (place && !arguments.engine.place.empty()) throw OptionsError("--engine does not go with mpirun or srun; start one process");
   if (place) return batch_on_ranks(arguments, *place);
   const Figures figures = figures_of(arguments.file, !arguments.engine.place.empty());
   const FontsAlone application;  // which knows where the program is

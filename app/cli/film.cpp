@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 class FilmFile {
  public:
   explicit FilmFile(const FigureArguments& figure) : is_streamed_(figure.output == "-"), path_(figure.output) {
-    if (!is_streamed_ && !figure.format.empty()) throw OptionsError("--format is of standard output: a file's name ends with .mp4 or .gif");
+    if (!is_streamed_ && !figure.format.empty())
+      throw OptionsError("--format is for standard output; the name of a file must end in .mp4 or .gif");
     if (!is_streamed_) return;
     if (!folder_.emplace().isValid()) throw Error("no room for temporary files: " + folder_->errorString().toStdString());
     path_ = fs::path(folder_->path().toStdString()) / ("film." + (figure.format.empty() ? "mp4" : figure.format));

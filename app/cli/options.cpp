@@ -20,7 +20,8 @@ CLI::Validator at_least(std::int64_t least) {
     std::int64_t number = 0;
     const char* last = text.data() + text.size();
     const auto [end, error] = std::from_chars(text.data(), last, number);
-    return error == std::errc() && end == last && number >= least ? "" : fmt::format("{} is no whole number from {} on", text, least);
+    return error == std::errc() && end == last && number >= least ? ""
+                                                                  : fmt::format("{} is not a whole number of at least {}", text, least);
   };
   return {wrong, ""};
 }
@@ -42,7 +43,7 @@ CLI::Validator whole_number() {
     std::int64_t number = 0;
     const char* last = text.data() + text.size();
     const auto [end, error] = std::from_chars(text.data(), last, number);
-    return error == std::errc() && end == last ? "" : fmt::format("{} is no whole number, or too large a one", text);
+    return error == std::errc() && end == last ? "" : fmt::format("{} is not a whole number, or it is too large", text);
   };
   return {wrong, ""};
 }

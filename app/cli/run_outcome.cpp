@@ -53,13 +53,15 @@ void print_text(const Outcome& outcome) {
   const std::int64_t length = outcome.prompt_length + std::ssize(outcome.generated);
   const std::int64_t read = std::max<std::int64_t>(outcome.prompt_length - outcome.restored, 0);
   const std::int64_t generated = length - std::max(outcome.restored, outcome.prompt_length);
-  const auto speed = [](std::string_view verb, std::int64_t tokens, double seconds) {
-    return fmt::format("{} {} tokens in {:.3f} s ({:.0f}/s)", verb, tokens, seconds, static_cast<double>(tokens) / std::max(seconds, 1e-9));
+  const auto counted = [](std::int64_t tokens) { return tokens == 1 ? "1 token" : fmt::format("{} tokens", tokens); };
+  const auto speed = [&](std::string_view verb, std::int64_t tokens, double seconds) {
+    return fmt::format("{} {} in {:.3f} s ({:.0f}/s)", verb, counted(tokens), seconds,
+                       static_cast<double>(tokens) / std::max(seconds, 1e-9));
   };
   std::vector<std::string> parts;
-  if (outcome.restored > 0) parts.push_back(fmt::format("restored {} tokens in {:.3f} s", outcome.restored, outcome.load_seconds));
+  if (outcome.restored > 0) parts.push_back(fmt::format("restored {} in {:.3f} s", counted(outcome.restored), outcome.load_seconds));
   const bool together = outcome.generate_seconds == 0 && generated > 0;
-  if (together) parts.push_back(fmt::format("read {} and generated {} tokens in {:.3f} s", read, generated, outcome.read_seconds));
+  if (together) parts.push_back(fmt::format("read {} and generated {} in {:.3f} s", read, counted(generated), outcome.read_seconds));
   if (!together && read > 0) parts.push_back(speed("read", read, outcome.read_seconds));
   if (!together && generated > 0) parts.push_back(speed("generated", generated, outcome.generate_seconds));
   fmt::print(stderr, "{}: {}\n", outcome.device, fmt::join(parts, ", "));

@@ -30,7 +30,7 @@ std::string secret_of_input() {
   std::string line;
   char c = 0;
   while (line.size() < kMostOfLine && ::read(STDIN_FILENO, &c, 1) == 1 && c != '\n') line += c;
-  if (line.empty()) throw Error("--token-file -: standard input has no token");
+  if (line.empty()) throw Error("--token-file -: the first line of standard input is empty");
   return line;
 }
 
@@ -48,7 +48,7 @@ std::string how_to_connect(const ServeArguments& arguments, const Address& addre
   if (is_loopback(address.host))
     return fmt::format("Here: statescope --engine {0}:{1}{2}. From elsewhere: ssh -L {1}:{0}:{1} USER@HOST, then the same.",
                        host_of(arguments.listen), port, token);
-  return fmt::format("From elsewhere: statescope --engine HOST:{}{}; with --engine-ca FILE where its certificate is of no known authority.",
+  return fmt::format("From elsewhere: statescope --engine HOST:{}{}; add --engine-ca FILE if no known authority signed its certificate.",
                      port, token);
 }
 

@@ -197,7 +197,7 @@ FigureFormat figure_format(const std::string& path) {
   for (const auto& [ending, format] : endings) {
     if (name.endsWith(QLatin1String(ending))) return format;
   }
-  throw Error(path + ": a figure's name ends with .pdf, .svg or .png, or .eps");
+  throw Error(path + ": the name of a figure must end in .pdf, .svg, .png or .eps");
 }
 
 QByteArray figure_bytes(const Figure& figure, FigureFormat format, const Provenance* provenance) {

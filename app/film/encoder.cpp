@@ -14,7 +14,7 @@ namespace {
 QStringList encoding(const std::string& ending) {
   if (ending == ".mp4") return {"-pix_fmt", "yuv420p", "-crf", "18", "-movflags", "+faststart", "-f", "mp4"};
   if (ending == ".gif") return {"-filter_complex", "split[a][b];[a]palettegen=stats_mode=single[p];[b][p]paletteuse=new=1", "-f", "gif"};
-  throw Error("a film's name ends with .mp4 or .gif");
+  throw Error("the name of a film must end in .mp4 or .gif");
 }
 
 /// A name alone could be an option, or an address in the network.

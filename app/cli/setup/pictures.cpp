@@ -21,7 +21,7 @@ std::int64_t row_in(const std::string& text) {
   std::int64_t row = -1;
   const char* last = text.data() + text.size();
   const auto [end, error] = std::from_chars(text.data(), last, row);
-  if (error != std::errc() || end != last || row < 0) throw Error(text + " is no row: write its number, or all");
+  if (error != std::errc() || end != last || row < 0) throw Error(text + " is not a row; write its number, or all");
   return row;
 }
 
@@ -92,7 +92,7 @@ Size page_size(const std::string& text) {
   const auto [end, wrong_height] = std::from_chars(has_both ? cross + 1 : last, last, height);
   if (!has_both || wrong_height != std::errc() || end != last || width < least_width || height < least_height ||
       std::max(width, height) > most)
-    throw Error(text + " is no size: WIDTHxHEIGHT from 240x180 to 2000x2000");
+    throw Error(text + " is not a size; write WIDTHxHEIGHT, from 240x180 to 2000x2000");
   return {static_cast<float>(width), static_cast<float>(height)};
 }
 

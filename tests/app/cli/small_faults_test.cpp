@@ -26,6 +26,14 @@ TEST_CASE("small faults: without a folder for sockets Qt says nothing and leaves
   }
 }
 
+TEST_CASE("small faults: one token is not several") {
+  const Place place;
+  const Outcome outcome = place.run("run niah-gla.h5 --text the --generate 1");
+  CHECK(outcome.status == 0);
+  CHECK(outcome.errors.find("read 1 token in ") != std::string::npos);
+  CHECK(outcome.errors.find("generated 1 token in ") != std::string::npos);
+}
+
 TEST_CASE("small faults: a dump that is in the way is refused before anything is read") {
   const Place place;
   place.write("x.h5", "");

@@ -258,7 +258,7 @@ TEST_CASE("figure: a failure is one line and leaves nothing", "[figure]") {
     CHECK(error.find(words) != std::string::npos);
     CHECK(QDir(folder.path()).isEmpty());
   };
-  fails("ends with .pdf, .svg or .png", [](FigureArguments& a) { a.output += ".gif"; });
+  fails("must end in .pdf, .svg, .png or .eps", [](FigureArguments& a) { a.output += ".gif"; });
   fails("No such file or directory", [&](FigureArguments& a) { a.output = folder.filePath("no/figure.pdf").toStdString(); });
   fails("there is no typeface 'Comic Papyrus'", [](FigureArguments& a) { a.style.family = "Comic Papyrus"; });
   fails("have no room for all that is shown", [](FigureArguments& a) { set_size(a.style, "20x20mm"), a.style.type_pt = 12; });

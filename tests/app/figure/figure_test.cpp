@@ -116,7 +116,7 @@ TEST_CASE("E offers the focused view as a file; Return writes it, in light colou
   CHECK(QImage(folder.filePath("mine.png")).pixelColor(2, 2) == to_qcolor(light_theme().panel));
   path->setText(folder.filePath("mine.doc"));
   TestWindow::type_key(Qt::Key_Return);
-  CHECK(result_of(test).contains("ends with .pdf, .svg or .png"));
+  CHECK(result_of(test).contains("must end in .pdf, .svg, .png or .eps"));
 }
 
 TEST_CASE("the page of export has everything in sight at 1280 × 720") {

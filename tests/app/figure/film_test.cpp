@@ -94,7 +94,7 @@ TEST_CASE("a film that cannot be made says why and leaves nothing") {
   CHECK(why_not(three_tokens, folder.filePath("no/folder/run.mp4").toStdString()).ends_with("No such file or directory"));
   {
     const FakeEncoder encoder(keeps_pictures);
-    CHECK(why_not(three_tokens, folder.filePath("run.avi").toStdString()) == "a film's name ends with .mp4 or .gif");
+    CHECK(why_not(three_tokens, folder.filePath("run.avi").toStdString()) == "the name of a film must end in .mp4 or .gif");
     CHECK(why_not(three_tokens, path, [](double, const std::string& what) { return !what.starts_with("token"); }) == "cancelled");
   }
   {

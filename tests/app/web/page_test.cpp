@@ -205,7 +205,7 @@ TEST_CASE("page: what does not go together is told at once, and nothing is writt
   CHECK(said("forgetting routing -o a.html", 2).find("takes one lesson alone") != std::string::npos);
   CHECK(said("remembering -o a.html", 2).find("there is no lesson \"remembering\"") != std::string::npos);
   CHECK(said(kReading + " --view stat -o a.html", 2).find("there is no view \"stat\"") != std::string::npos);
-  CHECK(said(kReading + " --size 10x10 -o a.html", 2).find("is no size") != std::string::npos);
+  CHECK(said(kReading + " --size 10x10 -o a.html", 2).find("is not a size") != std::string::npos);
   CHECK(said(kReading + " --tokens 9..3 -o a.html", 1).find("a page from token 9 to token 3 has none") != std::string::npos);
   CHECK(said(kReading + " --tokens 300000.. -o a.html", 1).find("token 300000 is not in this run") != std::string::npos);
   CHECK(said(kAssets + "figures/mqar.json -o a.html", 1).find("a page has views alone") != std::string::npos);
