@@ -253,15 +253,13 @@ std::string score_for(std::optional<Scoring>& scoring, const EvalArguments& argu
 
 /// With processes that it is spread over, or none; or on an engine.
 int eval_once(const EvalArguments& arguments, Ranks* ranks) {
+  std::optional<Interruption> interruption;  // before the first draft, whose own handler ends the program without a word
+  if (arguments.engine.place.empty()) interruption.emplace();
   ReportFile json(arguments.json, arguments.force), csv(arguments.csv, arguments.force);
   if (arguments.hdf5 == "-") throw OptionsError("--hdf5 writes a file, not to standard output");
   { const ReportFile says_what_is_in_the_way(arguments.hdf5, arguments.force); }
   std::optional<JobPlace> there;
-  std::optional<Interruption> interruption;
-  if (arguments.engine.place.empty())
-    interruption.emplace();
-  else
-    there.emplace(arguments.device, arguments.engine, arguments.memory);
+  if (!interruption) there.emplace(arguments.device, arguments.engine, arguments.memory);
   AllScores all;
   try {
     if (there) {
