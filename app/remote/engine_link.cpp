@@ -12,7 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstPause{50}, kLongestPause{5000};
-constexpr milliseconds kLeaving{300};
+constexpr milliseconds kLeaving{1000};
 
 }  // namespace
 

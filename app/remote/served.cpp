@@ -63,10 +63,12 @@ class Served::Stream final : public remote::EngineEnd {
   std::optional<remote::Event> welcome_;
 };
 
-Served::Served(std::string id, const ServedRoot& root, MakeSource make_source, AboutCheckpoints about)
-    : id_(std::move(id)), root_(root), make_source_(std::move(make_source)), about_(std::move(about)), out_([this](std::size_t on_the_way) {
-        send_snapshot(on_the_way);
-      }) {}
+Served::Served(std::string id, ServedRoot root, MakeSource make_source, AboutCheckpoints about)
+    : id_(std::move(id)),
+      root_(std::move(root)),
+      make_source_(std::move(make_source)),
+      about_(std::move(about)),
+      out_([this](std::size_t on_the_way) { send_snapshot(on_the_way); }) {}
 
 Served::~Served() = default;
 

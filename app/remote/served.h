@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -25,8 +26,8 @@ class Served : public std::enable_shared_from_this<Served> {
  public:
   using MakeSource = std::function<std::unique_ptr<RunSource>()>;
 
-  /// The source is made when the first thing is asked of it. `root` outlives this.
-  Served(std::string id, const ServedRoot& root, MakeSource make_source, AboutCheckpoints about = {});
+  /// The source is made when the first thing is asked of it.
+  Served(std::string id, ServedRoot root, MakeSource make_source, AboutCheckpoints about = {});
   ~Served();
 
   const std::string& id() const { return id_; }
@@ -36,7 +37,7 @@ class Served : public std::enable_shared_from_this<Served> {
   std::optional<std::chrono::steady_clock::time_point> alone_since() const;
   /// It has found things out, or works, and reads no run that somebody might come back for.
   bool is_of_command() const { return describing_ && !source_; }
-  /// The client has said that it does not come back, or has to be given up.
+  /// The client has said that it does not come back, or has to be given up. Of any thread.
   bool is_over() const;
   /// Ends its stream. Of any thread.
   void end();
@@ -81,14 +82,14 @@ class Served : public std::enable_shared_from_this<Served> {
   void send_snapshot(std::size_t on_the_way);
 
   const std::string id_;
-  const ServedRoot& root_;
+  const ServedRoot root_;
   const MakeSource make_source_;
   const AboutCheckpoints about_;
   std::unique_ptr<RunSource> source_;
   Beside beside_;
   std::shared_ptr<const RunInfo> shown_;                 // that facts were told of
   std::map<std::filesystem::path, std::string> called_;  // what the client has asked for, by where it lies
-  bool over_ = false;
+  std::atomic<bool> over_ = false;
   std::unique_ptr<Describing> describing_;  // null until somebody asks
 
   mutable std::mutex mutex_;  // of all that follows; before that of what goes out

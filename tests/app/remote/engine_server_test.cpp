@@ -10,6 +10,7 @@
 #include <future>
 
 #include "app/assets.h"
+#include "app/remote/served.h"
 #include "engine/error.h"
 #include "tests/app/remote/engine_rig.h"
 #include "tests/temporary_folder.h"
@@ -143,6 +144,23 @@ TEST_CASE("engine: no more clients than it takes") {
   other.source->open("niah-gla.h5", {}, other.callbacks());
   REQUIRE(other.ends());
   CHECK_THAT(other.failed, ContainsSubstring("the engine is full"));
+}
+
+TEST_CASE("engine: a session that outlives its server still knows which files it may show") {
+  test_application();
+  const test::TemporaryFolder folder;
+  std::shared_ptr<Served> served;
+  {
+    const auto root = std::make_unique<ServedRoot>(folder.path());
+    served = std::make_shared<Served>("id", *root, session_here);
+  }
+  const std::shared_ptr<remote::EngineEnd> stream = served->attach(0, false);
+  REQUIRE(std::holds_alternative<remote::Welcome>(stream->next()->told));
+  served->perform({.number = 1, .id = 1, .asked = remote::Save{(folder / "none/run.scope").string()}});
+  const std::optional<remote::Event> told = stream->next();
+  REQUIRE(std::holds_alternative<remote::NotSaved>(told->told));
+  CHECK_THAT(std::get<remote::NotSaved>(told->told).why, ContainsSubstring("there is no such folder in the one that the engine shows"));
+  served->end();
 }
 
 TEST_CASE("engine: a client that has left gives its place up at once") {
