@@ -26,6 +26,8 @@ struct LayerInfo {
   bool has_shared_slot = false;         // slot 0 is selected by every token
   bool head_gates = false;              // heads compete to be written and read (SLA)
   bool attends_beside = false;          // softmax attention beside its state
+  std::int64_t experts = 0;             // of the part behind its mixer, or of the layer itself; 0: it has none
+  std::int64_t chosen_experts = 0;      // of them that a token goes to
   std::string device;                   // where it lives, of several: "cuda:1"; empty: there is one
 
   std::int64_t slots() const { return static_cast<std::int64_t>(slot_names.size()); }

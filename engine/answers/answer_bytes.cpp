@@ -70,6 +70,7 @@ std::size_t bytes(const RowAges& a) { return sum(a.written, a.halved); }
 std::size_t bytes(const WriteSpreads& a) { return sum(a.effective, a.counted); }
 std::size_t bytes(const Remembered& a) { return sum(a.entered, a.remembered); }
 std::size_t bytes(const Choices& a) { return sum(a.begin, a.chosen, a.score); }
+std::size_t bytes(const Experts& a) { return sum(a.expert, a.weight, a.load); }
 std::size_t bytes(const Observables& a) {
   std::size_t all = 0;
   for (const Observables::Quantity& quantity : a.quantities) all += 2 * kSmallPart + sum(quantity.shape, quantity.values);

@@ -30,6 +30,7 @@ RowAges answer(const RowAgesQuestion& question, Evidence& evidence);
 WriteSpreads answer(const WriteSpreadQuestion& question, Evidence& evidence);
 Remembered answer(const RememberedQuestion& question, Evidence& evidence);
 Choices answer(const ChoicesQuestion& question, Evidence& evidence);
+Experts answer(const ExpertsQuestion& question, Evidence& evidence);
 Observables answer(const ObservablesQuestion& question, Evidence& evidence);
 /// Throws: this is not of a run but of its checkpoint, and needs the data sets; the program answers it beside the run.
 NeedleGrid answer(const NeedleGridQuestion& question, Evidence& evidence);

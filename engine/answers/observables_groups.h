@@ -10,6 +10,7 @@ using ObservedGroup = std::vector<Observed>;
 ObservedGroup observe_routing(const LayerSpan& span, Evidence& evidence);
 ObservedGroup observe_balance(const LayerSpan& span, Evidence& evidence);
 ObservedGroup observe_mom_loss(const LayerSpan& span, Evidence& evidence);
+ObservedGroup observe_experts(const LayerSpan& span, Evidence& evidence);
 ObservedGroup observe_head_gates(const LayerSpan& span, Evidence& evidence);
 
 ObservedGroup observe_writes(const LayerSpan& span, Evidence& evidence);

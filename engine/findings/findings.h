@@ -18,6 +18,7 @@
 #include "engine/findings/cross_similarity.h"
 #include "engine/findings/decay.h"
 #include "engine/findings/delta_rule.h"
+#include "engine/findings/experts.h"
 #include "engine/findings/head_gates.h"
 #include "engine/findings/history.h"
 #include "engine/findings/layer_series.h"
@@ -46,7 +47,7 @@ using Question =
                  SharpenedGatesQuestion, DeltaRuleQuestion, UpdateQuestion, StateQuestion, LayerStateQuestion, HistoryQuestion,
                  SimilarityQuestion, CrossSimilarityQuestion, TokenSimilarityQuestion, SpectraQuestion, RankSeriesQuestion,
                  AttentionQuestion, NeedleQuestion, BranchPredictionsQuestion, BranchStatesQuestion, RowAgesQuestion, WriteSpreadQuestion,
-                 RememberedQuestion, ChoicesQuestion, ObservablesQuestion, NeedleGridQuestion>;
+                 RememberedQuestion, ChoicesQuestion, ExpertsQuestion, ObservablesQuestion, NeedleGridQuestion>;
 
 /// What came of a question so far.
 struct Finding {

@@ -134,7 +134,7 @@ const std::array<MixerRow, 34>& rows() {
   return table;
 }
 
-constexpr std::array<ChannelRow, 36> kChannels{{
+constexpr std::array<ChannelRow, 37> kChannels{{
     {"q", "[heads, K] or [shared | sparse, heads, K]", "1",
      "queries as the memory reads with them, before the factor K^{-1/2}; SSE: before gate and L2 norm (spec §3, §4.3)"},
     {"k", "[heads, K] or [shared | sparse, heads, K]", "1",
@@ -181,7 +181,8 @@ constexpr std::array<ChannelRow, 36> kChannels{{
     {"written", "[D]", "1", "B ⊙ u, the gated input that a short convolution keeps (spec §19.10)"},
     {"mixer_out", "[D]", "1", "what the mixer adds to the residual stream: its output after the projection (spec §1.3)"},
     {"moe_logits", "[E]", "1", "router of the expert layer (spec §8.1)"},
-    {"moe_selected", "[k]", "index", "experts chosen (spec §8.1)"},
+    {"moe_selected", "[k]", "index", "experts chosen, the largest weight first (spec §8.1)"},
+    {"moe_weights", "[k]", "1", "weights of their outputs, in that order (spec §8.1)"},
 }};
 
 }  // namespace

@@ -36,6 +36,19 @@ void leave_groups_out(std::vector<float>& c, const ExpertsPlan& plan) {
   }
 }
 
+/// The choice as channels; `weights` [T, E] are those of choice.weights.
+void show(Context& ctx, const ExpertChoice& choice, std::span<const float> weights) {
+  const std::size_t k = static_cast<std::size_t>(choice.chosen), E = weights.size() / (choice.ids.size() / k);
+  std::vector<float> of_chosen;
+  for (std::size_t i = 0; i < choice.ids.size(); ++i) of_chosen.push_back(weights[i / k * E + static_cast<std::size_t>(choice.ids[i])]);
+  const ConstTensor host_ids = choice.host_ids();
+  const Tensor ids = ctx.workspace.tensor(host_ids.shape, DType::i32), shown = ctx.workspace.tensor(host_ids.shape);
+  ctx.backend.upload(ids, host_ids);
+  ctx.emit("moe_selected", ids);
+  ctx.backend.upload(shown, ConstTensor(of_chosen.data(), DType::f32, shown.shape));
+  ctx.emit("moe_weights", shown);
+}
+
 /// s = σ(logits);   w_e = s_e of the chosen, divided by their sum where the plan says so, times its factor
 ExpertChoice by_scores(Context& ctx, const Tensor& logits, const ExpertsPlan& plan, std::span<const float> correction) {
   const std::int64_t T = ctx.tokens, E = plan.count;
@@ -55,9 +68,7 @@ ExpertChoice by_scores(Context& ctx, const Tensor& logits, const ExpertsPlan& pl
   }
   choice.weights = ctx.tensor({E});
   ctx.backend.upload(choice.weights, ConstTensor(host));
-  const Tensor ids = ctx.workspace.tensor({T, plan.chosen}, DType::i32);
-  ctx.backend.upload(ids, choice.host_ids());
-  ctx.emit("moe_selected", ids);
+  if (ctx.wants("moe_selected") || ctx.wants("moe_weights")) show(ctx, choice, weights);
   return choice;
 }
 
@@ -67,11 +78,14 @@ ExpertChoice by_softmax(Context& ctx, Tensor logits, const ExpertsPlan& plan) {
   Tensor probability = ctx.tensor({plan.count}), ids = ctx.workspace.tensor({T, plan.chosen}, DType::i32);
   ctx.backend.softmax(probability, logits);
   ctx.backend.top_k(ids, probability);
-  ctx.emit("moe_selected", ids);
   if (plan.renormalise) ctx.backend.renormalise(probability, probability, ids);
   ExpertChoice choice{
       .weights = probability, .ids = std::vector<std::int32_t>(static_cast<std::size_t>(T * plan.chosen)), .chosen = plan.chosen};
   ctx.backend.download(Tensor(choice.ids.data(), DType::i32, ids.shape), ids);
+  if (!ctx.wants("moe_selected") && !ctx.wants("moe_weights")) return choice;
+  std::vector<float> weights(static_cast<std::size_t>(T * plan.count));
+  ctx.backend.download(Tensor(weights.data(), DType::f32, probability.shape), probability);
+  show(ctx, choice, weights);
   return choice;
 }
 

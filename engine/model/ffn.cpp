@@ -102,9 +102,13 @@ class Experts final : public Ffn {
     if (!plan.shared_gate.empty()) shared_gate_ = Linear(weights, plan.shared_gate, 1, hidden);
   }
 
+  std::int64_t experts() const override { return plan_.count; }
+  std::int64_t chosen_experts() const override { return plan_.chosen; }
+  void show_choice(Context& ctx, ConstTensor x) const override { choose(ctx, x); }
+
   void forward(Context& ctx, ConstTensor x, Tensor y, std::span<const Tensor>) const override {
     Backend& backend = ctx.backend;
-    const ExpertChoice choice = chosen_experts(ctx, router_.exact(ctx, x), plan_, correction_);
+    const ExpertChoice choice = choose(ctx, x);
     shared_part(ctx, x, y);
     if (plan_.latent == 0) return add_experts(ctx, choice, x, y);
     const Tensor sum = ctx.activation({width_}), projected = ctx.activation({hidden_});
@@ -115,6 +119,10 @@ class Experts final : public Ffn {
   }
 
  private:
+  ExpertChoice choose(Context& ctx, ConstTensor x) const {
+    return statescope::chosen_experts(ctx, router_.exact(ctx, x), plan_, correction_);
+  }
+
   void load_experts(const WeightScope& weights) {
     const auto packed = std::ranges::find_if(plan_.packed, [&](const auto& names) { return weights.has(names.first); });
     if (packed == plan_.packed.end() && !plan_.one_by_one.empty()) {

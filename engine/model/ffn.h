@@ -52,6 +52,11 @@ class Ffn {
   virtual std::vector<Shape> cache_shapes() const { return {}; }
   /// y [T, D] = f(x [T, D], already normalised); `caches` [cache_shapes()] are brought from before the first token to after the last.
   virtual void forward(Context& ctx, ConstTensor x, Tensor y, std::span<const Tensor> caches) const = 0;
+  /// How many experts it has, and how many of them a token chooses; 0: it has none.
+  virtual std::int64_t experts() const { return 0; }
+  virtual std::int64_t chosen_experts() const { return 0; }
+  /// Shows as channels which experts x chooses, and computes nothing else.
+  virtual void show_choice(Context& /*ctx*/, ConstTensor /*x*/) const {}
   /// The caches alone, of tokens whose last came in as `last` [1, D].
   virtual void keep(Context& /*ctx*/, ConstTensor /*last*/, std::span<const Tensor> /*caches*/) const {}
 };

@@ -180,6 +180,7 @@ ModelInfo Model::info() const {
     layer.partitions = layout.partitions;
     layer.has_shared_slot = layout.has_shared_slot;
     layer.head_gates = layout.head_gates;
+    if (const auto& ffn = stack_.blocks[i].ffn) layer.experts = ffn->experts(), layer.chosen_experts = ffn->chosen_experts();
     layer.attends_beside = !layout.memory.empty() && layout.kv_heads > 0;
     if (Devices* const devices = backend_->devices()) layer.device = devices->all()[place_of(static_cast<std::int64_t>(i)).number].name;
     if (!layout.memory.empty()) {
@@ -462,39 +463,6 @@ void Model::logits(Tensor logits, ConstTensor hidden) {
 /// A device with memory of its own has copies of the weights.
 void Model::require_whole_files() const {
   if (std::ranges::any_of(places_, [](const auto& place) { return !place->backend.has_own_memory(); })) checkpoint().require_whole_files();
-}
-
-void Model::replay(std::int64_t layer, MixerState& state, ConstTensor recorded, std::int64_t position, const ForwardOptions& options,
-                   ChannelSink* channels) {
-  const Stack::Block& block = stack_.blocks[static_cast<std::size_t>(layer)];
-  if (recorded.rows() == 0 || !block.mixer) return;
-  Place& at = place_of(layer);
-  Backend& backend = at.backend;
-  const Workspace::Mark mark(at.workspace);
-  const ConstTensor residual = brought(at, recorded);
-  Context ctx(backend, at.workspace, residual.rows());
-  ctx.position = plan_.memory_token_count + position;
-  ctx.prompt_length = plan_.memory_token_count + options.prompt_length;
-  ctx.chunk_size = options.chunk_size;
-  if (!options.rules.empty()) ctx.rules = &options.rules[static_cast<std::size_t>(layer)];
-  ctx.channels = channels;
-  const bool ffn_keeps = !block.ffn_caches(state).empty();  // something of what the mixer puts out
-  ctx.state_only = !ffn_keeps && (!channels || !channels->wants_all());
-  const Tensor normed = ctx.activation({plan_.hidden}), y = ctx.state_only ? Tensor{} : ctx.activation({plan_.hidden});
-  const Stack::Block::Norm& before = block.mixer_norms.before;
-  before ? norm(at, normed, residual, before, plan_.norm_eps) : backend.copy(normed, residual);
-  in_layer(layer, [&] {
-    block.mixer->forward(ctx, block.reads_companion ? beside(at, normed, brought(at, options.companion)) : normed, state, y);
-  });
-  if (y) finish_part(at, y, block.mixer_norms, plan_.norm_eps);
-  if (y) ctx.emit("mixer_out", y);
-  if (ffn_keeps) {
-    const Tensor last = at.workspace.tensor({1, plan_.hidden}), last_normed = at.workspace.tensor(last.shape, normed.dtype);
-    backend.add(last, residual.slice(residual.rows() - 1, 1), y.slice(y.rows() - 1, 1));
-    norm(at, last_normed, last, block.ffn_norms.before, plan_.ffn_norm_eps);
-    block.ffn->keep(ctx, last_normed, block.ffn_caches(state));
-  }
-  require_whole_files();
 }
 
 }  // namespace statescope

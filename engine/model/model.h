@@ -135,8 +135,8 @@ class Model {
   /// logits [T, V] = RMSNorm(hidden; norm) · lm_headᵀ
   void logits(Tensor logits, ConstTensor hidden);
   /// Brings one layer's state forward over recorded residual streams [T, D] that entered its block, the first of them at `position`, with
-  /// its companion in `options` where the layer reads one. What
-  /// the layer puts out is worked out only for `channels` that want all.
+  /// its companion in `options` where the layer reads one. What the mixer puts out, and which experts are chosen behind it, is worked out
+  /// only for `channels` that want all.
   void replay(std::int64_t layer, MixerState& state, ConstTensor recorded, std::int64_t position, const ForwardOptions& options,
               ChannelSink* channels = nullptr);
 
@@ -178,6 +178,7 @@ class Model {
   ConstTensor beside(Place& at, ConstTensor x, ConstTensor companion);
   std::vector<Tensor> room_for_entered(const Shape& rows, std::int64_t first, std::span<const Tensor> known);
   static Tensor companion_of(const Stack::Block& block, const ForwardOptions& options);
+  ConstTensor read_by_ffn(Place& at, const Stack::Block& block, ConstTensor x, ConstTensor n, ConstTensor y);
   void read_memory_tokens();
   bool adds_itself(const Stack::Block::Norms& norms) const;
   void finish_part(Place& at, Tensor y, const Stack::Block::Norms& norms, float eps);

@@ -9,7 +9,7 @@
 namespace statescope::remote {
 
 /// Grows whenever a message, or what is packed in one, changes.
-inline constexpr int kProtocol = 7;
+inline constexpr int kProtocol = 8;
 
 /// What a client says before anything else.
 struct Hello {

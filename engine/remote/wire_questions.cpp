@@ -27,6 +27,7 @@ STATESCOPE_FIELDS(RowAgesQuestion, layer, head, token)
 STATESCOPE_FIELDS(WriteSpreadQuestion, layer, head, from, to)
 STATESCOPE_FIELDS(RememberedQuestion, layer, channel, token, from, to)
 STATESCOPE_FIELDS(ChoicesQuestion, layer, head, from, to)
+STATESCOPE_FIELDS(ExpertsQuestion, layer, from, to)
 STATESCOPE_FIELDS(ObservablesQuestion, layer, from, to, names, since)
 STATESCOPE_FIELDS(NeedleGridQuestion, needles, samples, lengths, depths)
 

@@ -173,7 +173,7 @@ void compare_recording(Case& c, Recording& seen) {
       CHECK(relative_error(got, floats(*expected)) < kTolerance);
     };
     compare("residual", "hidden", layer + 1);
-    for (const char* same : {"log_decay", "beta", "dt", "erase_rate", "shared_out", "moe_logits", "mixer_out", "nsa_gates"})
+    for (const char* same : {"log_decay", "beta", "dt", "erase_rate", "shared_out", "moe_logits", "moe_weights", "mixer_out", "nsa_gates"})
       compare(same, same, layer);
     if (c.model->plan().family != "sse_swa_moba" || c.model->layout(layer).memory.empty()) compare("readout", "pre_o_proj", layer);
     compare("attention_readout", "pre_o_proj_attention", layer);

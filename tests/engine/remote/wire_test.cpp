@@ -14,6 +14,7 @@ namespace statescope::test::wire_test {
 namespace {
 
 using namespace statescope::remote;
+using statescope::Failure;  // tests of sessions have another
 
 constexpr std::int64_t kTokens = 14;
 
@@ -179,7 +180,8 @@ TEST_CASE("wire: what does not fit together is refused by name") {
   };
   CHECK(refusal([] { unpack<RunPlace>("\1"); }) == "a message ends too early: 1 bytes where 8 are needed");
   CHECK(refusal([] { unpack<RunPlace>(pack(RunPlace{}) + "xy"); }) == "a message goes on for 2 bytes behind its end");
-  CHECK(refusal([] { unpack<Question>(std::string("\x1b\0\0\0", 4)); }).starts_with("a message cannot be read: "));
+  const std::string beyond{std::variant_size_v<Question>, '\0', '\0', '\0'};  // the number of a question that there is not
+  CHECK(refusal([&] { unpack<Question>(beyond); }).starts_with("a message cannot be read: "));
   CHECK(refusal([] { unpack<Question>(std::string(4, '\xff')); }).starts_with("a message cannot be read: "));
   CHECK(refusal([] { unpack<Failure>("\3"); }) == "a message chooses 3 of 0 … 2");
   CHECK(refusal([] { unpack_finding(ModelMapQuestion{}, std::string(16, '\0') + '\2'); }) == "a message says 2 where 0 or 1 is meant");
