@@ -85,18 +85,13 @@ std::string symbol(const AttentionData& data) { return data.shares ? "|A| / Σ|A
 
 std::string percent(double share) { return fmt::format("{:.{}f} %", 100 * share, share < 0.095 ? 1 : 0); }
 
-/// "“␣anna” (29)"
-std::string named(const AttentionData& data, std::int64_t token) {
-  return fmt::format("“{}” ({})", visible_token(*data.tokens.run, token), token);
-}
-
 /// "“␣4” (31) reads most from “␣anna” (29): 38 %; from the needle 52 %"
 std::string summary(const AttentionData& data) {
   if (data.tokens.cursor < 0) return Views::tr("nothing has been read yet");
-  const std::string reading = named(data, data.tokens.cursor);
+  const std::string reading = numbered_token(*data.tokens.run, data.tokens.cursor);
   if (!(data.all > 0) || data.strongest.empty()) return Views::tr("{} reads nothing here", reading);
   const AttentionData::Source& most = data.strongest.front();
-  const std::string source = named(data, most.token), share = percent(std::abs(most.weight) / data.all);
+  const std::string source = numbered_token(*data.tokens.run, most.token), share = percent(std::abs(most.weight) / data.all);
   if (!(data.of_needle > 0)) return Views::tr("{} reads most from {}: {}", reading, source, share);
   return Views::tr("{} reads most from {}: {}; from the needle {}", reading, source, share, percent(data.of_needle / data.all));
 }
@@ -175,7 +170,7 @@ void draw_bars(const Picture& picture) {
   const float s = picture.s, each = bars.all.w / static_cast<float>(data.count()), zero = height_of(bars, data.row_axis, 0);
   // What lies before the tokens shown, as one bar left of them.
   const Rect before{bars.x - 34 * s, bars.y, 22 * s, bars.h}, all{before.x, bars.y, bars.right() - before.x, bars.h};
-  std::string name = Views::tr("{} of {}", symbol(data), named(data, data.tokens.cursor));
+  std::string name = Views::tr("{} of {}", symbol(data), numbered_token(*data.tokens.run, data.tokens.cursor));
   const bool of_memory_tokens = data.token_at(0) == 0 && data.before > 0;
   if (data.token_at(0) > 0)
     name += "; " + Views::tr("pale bar: Σ|A| = {0} of the {1} tokens before {1}", number(data.before, 3), data.token_at(0));

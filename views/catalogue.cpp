@@ -6,6 +6,7 @@
 #include "views/decay.h"
 #include "views/delta_rule.h"
 #include "views/difference.h"
+#include "views/experts.h"
 #include "views/head_gates.h"
 #include "views/model_map.h"
 #include "views/needle.h"
@@ -132,6 +133,16 @@ std::span<const ViewRow> view_catalogue() {
            "ReLU(q_{t,j} · k_s). What is not chosen is not read, whatever it says. How SSE chooses partitions is in the view Partition "
            "routing."),
        make_choices, ShownPlace::head},
+      {"experts", QT_TRANSLATE_NOOP("Views", "Experts"), QT_TRANSLATE_NOOP("Views", "Which experts does each token go to?"),
+       QT_TRANSLATE_NOOP(
+           "Views",
+           "A mixture-of-experts layer has E small networks, the experts, and a router that sends each token to k of them: "
+           "y = Σ w_e E_e(x) over those k (Shazeer et al. 2017, eq. 1). The router's scores, by a softmax or a sigmoid (DeepSeek-V3 "
+           "eq. 12 to 16), choose them and give the weights w. A column is a token; bright: an expert with a large share w_e / Σ w; "
+           "dark: not chosen. Bars: the load over the tokens so far, f_e / (k / E) with f_e of Switch Transformers eq. 5; 1 is fair. "
+           "Dead and overloaded ones are named after 32 E / k tokens. Experts keep nothing from one token to the next. A shared expert, "
+           "to which all tokens go, is not shown."),
+       make_experts, ShownPlace::layer},
       {"needle", QT_TRANSLATE_NOOP("Views", "Needle"), QT_TRANSLATE_NOOP("Views", "What became of the needle?"),
        QT_TRANSLATE_NOOP(
            "Views",

@@ -74,7 +74,7 @@ std::string summary(const ChoicesData& data) {
   if (data.chosen.empty()) return Views::tr("nothing has been read yet");
   const RunInfo& run = *data.tokens.run;
   const std::int64_t t = data.tokens.cursor, all = t / data.size + 1;
-  const std::string who = fmt::format("“{}” ({})", visible_token(run, t), t);
+  const std::string who = numbered_token(run, t);
   const std::string what = data.size == 1 ? Views::tr("{} looks at {} of {} tokens", who, data.chosen.size(), all)
                                           : Views::tr("{} looks at {} of {} blocks", who, data.chosen.size(), all);
   if (!needle_within(run, 0, t + 1)) return what;
@@ -97,30 +97,19 @@ std::vector<Fact> facts_of(const ChoicesData& data) {
 }
 
 /// One drawing: where things stand.
-struct Picture {
+struct Picture : TokenMap {
   const ChoicesData& data;
   Canvas& canvas;
   const Frame& frame;
   float s;
-  Rect title, facts;  // w 0: left out
-  Plot map;
-  bool names_tokens = false;
 
-  Picture(const ChoicesData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
+  Picture(const ChoicesData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
+      : TokenMap(canvas_, area, canvas_.text_width("99999", value(frame_, kSmallType, {})) + 12 * frame_.scale, 0, frame_),
+        data(data_),
+        canvas(canvas_),
+        frame(frame_),
+        s(frame_.scale) {}
 };
-
-Picture::Picture(const ChoicesData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
-    : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
-  const Rect inner = inset(area, 8 * s);
-  title = {inner.x, inner.y, inner.w, std::min(inner.h, caption_height(frame))};
-  const float left = canvas.text_width("99999", value(frame, kSmallType, {})) + 12 * s, name = 22 * s;
-  const float top = title.bottom() + 4 * s + name, room = inner.bottom() - top;
-  names_tokens = room - token_axis_height(frame) > 40 * s;
-  const bool beside = frame.shown.captions && inner.w > 520 * s;
-  map = {inner.x + left, top, inner.w - left - (beside ? 210 * s : 0), room - (names_tokens ? token_axis_height(frame) : 0)};
-  map = map.w < 80 * s || map.h < 40 * s ? Plot() : zoomed(canvas, map, true, true, frame);
-  if (map.w > 0 && beside) facts = {map.right() + 20 * s, map.y, 190 * s, map.h};
-}
 
 /// The first token of some places, and a gold bar beside those that hold the needle.
 void draw_places(const Picture& picture) {
@@ -144,19 +133,14 @@ void draw_places(const Picture& picture) {
 void draw_map(const Picture& picture) {
   const ChoicesData& data = picture.data;
   if (picture.map.w <= 0) return;
-  const float s = picture.s;
   draw_matrix(picture.canvas, picture.map, data.cells, {ColorMap::viridis, 0, 1}, {ChoicesSheets::map, 0, 0});
-  picture.canvas.stroke_rect(picture.map, picture.frame.theme.line, s);
   draw_places(picture);
   std::vector<std::string> notes = {data.size == 1 ? Views::tr("bright: looked at, down: tokens")
                                                    : Views::tr("bright: looked at, down: blocks by their first token")};
   if (std::ranges::count(data.needle, true) > 0) notes.push_back(Views::tr("gold: needle"));
   if (data.each > data.size) notes.push_back(Views::tr("{} tokens in one", data.each));
   if (const std::string gathered = gathered_text(picture.canvas, data.cells, picture.map); !gathered.empty()) notes.push_back(gathered);
-  fitted_text(picture.canvas, {picture.title.x, picture.map.y - 9 * s}, joined(notes, "; "),
-              label(picture.frame, kSmallType, picture.frame.theme.faint), picture.map.right() - picture.title.x);
-  picture.names_tokens ? draw_token_axis(picture.canvas, picture.map, data.tokens, picture.frame)
-                       : draw_cursor_line(picture.canvas, picture.map, data.tokens, picture.frame);
+  picture.draw_edges(picture.canvas, data.tokens, notes, picture.frame);
 }
 
 class ChoicesView : public View {

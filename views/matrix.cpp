@@ -15,20 +15,6 @@ namespace {
 
 constexpr float kFactLine = 1.6f * kBodyType;
 
-/// Texts along an axis that do not touch.
-class Places {
- public:
-  /// Takes [from, to] unless something is there.
-  bool take(float from, float to) {
-    if (std::ranges::any_of(taken_, [&](const auto& other) { return from < other.second && other.first < to; })) return false;
-    taken_.emplace_back(from, to);
-    return true;
-  }
-
- private:
-  std::vector<std::pair<float, float>> taken_;
-};
-
 struct SpanMark {
   std::string_view letter;
   Color color;
@@ -46,6 +32,11 @@ const Pyramid::Level& level_for(const Canvas& canvas, const Pyramid& cells, cons
 
 void draw_matrix(Canvas& canvas, const Plot& plot, const Pyramid& cells, const ColorScale& scale, const Hit& first) {
   if (cells.rows() == 0 || plot.w <= 0 || plot.h <= 0) return;
+  draw_cells(canvas, plot, cells, scale);
+  hit_plot(canvas, plot, {first, cells.rows(), cells.columns()});
+}
+
+void draw_cells(Canvas& canvas, const Plot& plot, const Pyramid& cells, const ColorScale& scale) {
   const Pyramid::Level& level = level_for(canvas, cells, plot);
   // The last cells of a level may stand for fewer.
   const auto stretched = [&](float length, std::int64_t count, std::int64_t all) {
@@ -56,7 +47,6 @@ void draw_matrix(Canvas& canvas, const Plot& plot, const Pyramid& cells, const C
   canvas.heatmap({all.x, all.y, stretched(all.w, level.columns, cells.columns()), stretched(all.h, level.rows, cells.rows())},
                  {level.rows, level.columns, level.values, scale});
   canvas.pop_clip();
-  hit_plot(canvas, plot, {first, cells.rows(), cells.columns()});
 }
 
 std::string gathered_text(const Canvas& canvas, const Pyramid& cells, const Plot& plot) {
@@ -76,7 +66,7 @@ void draw_group_side(Canvas& canvas, const Plot& plot, std::int64_t count, std::
                      const Frame& frame) {
   const float s = frame.scale, each = plot.all.h / static_cast<float>(count);
   const TextStyle style = label(frame, kSmallType, frame.theme.ink, Align::right);
-  Places places;
+  TextPlaces places;
   for (const AxisGroup& group : groups) {
     Rect side{plot.x - 8 * s, plot.all.y + each * static_cast<float>(group.begin), 5 * s,
               each * static_cast<float>(group.end - group.begin)};
@@ -98,7 +88,7 @@ void draw_group_foot(Canvas& canvas, const Plot& plot, std::int64_t count, std::
   const float s = frame.scale, each = plot.all.w / static_cast<float>(count);
   const TextStyle style = label(frame, kSmallType, frame.theme.ink, Align::center);
   const float left = plot.x - group_axis_width(canvas, groups, frame), gap = 3 * s;
-  Places places;
+  TextPlaces places;
   std::vector<std::pair<float, const AxisGroup*>> wide;  // names that reach beyond their group: they have what room others leave
   const auto name = [&](float x, const AxisGroup& group) {
     const float half = canvas.text_width(group.text, style) / 2;
@@ -129,19 +119,30 @@ void draw_group_axes(Canvas& canvas, const Plot& plot, std::int64_t count, std::
   draw_group_foot(canvas, plot, count, groups, lines, frame);
 }
 
+namespace {
+
+/// How many texts that take `each` have room.
+std::int64_t fit(float length, float each) { return std::max<std::int64_t>(1, static_cast<std::int64_t>(length / each)); }
+
+}  // namespace
+
+void draw_number_side(Canvas& canvas, const Plot& plot, std::int64_t count, float gap, bool within, const Frame& frame) {
+  const TextStyle style = value(frame, kSmallType, frame.theme.faint, Align::right);
+  const float each = plot.all.h / static_cast<float>(count), half = style.size / 2;
+  for (const std::int64_t i : axis_ticks(places_down(plot, count), fit(plot.h * frame.shown.ticks, 18 * frame.scale))) {
+    const float y = plot.all.y + each * (static_cast<float>(i) + 0.5f);
+    if (y < plot.y || y > plot.bottom()) continue;
+    canvas.text({plot.x - gap, within ? std::clamp(y, plot.y + half, plot.bottom() - half) : y}, std::to_string(i), style);
+  }
+}
+
 void draw_number_axes(Canvas& canvas, const Plot& plot, std::int64_t count, const Frame& frame) {
-  const float s = frame.scale, each_w = plot.all.w / static_cast<float>(count), each_h = plot.all.h / static_cast<float>(count);
-  const TextStyle left = value(frame, kSmallType, frame.theme.faint, Align::right);
+  const float s = frame.scale, each = plot.all.w / static_cast<float>(count);
   const TextStyle below = value(frame, kSmallType, frame.theme.faint, Align::center);
   const float room = canvas.text_width(std::to_string(count), below) + 10 * s;
-  const auto fit = [](float length, float each) { return std::max<std::int64_t>(1, static_cast<std::int64_t>(length / each)); };
-  for (const std::int64_t i : axis_ticks(places_down(plot, count), fit(plot.h * frame.shown.ticks, 18 * s))) {
-    const float half = left.size / 2, y = plot.all.y + each_h * (static_cast<float>(i) + 0.5f);
-    if (y < plot.y || y > plot.bottom()) continue;
-    canvas.text({plot.x - 5 * s, frame.shown.cursor ? std::clamp(y, plot.y + half, plot.bottom() - half) : y}, std::to_string(i), left);
-  }
+  draw_number_side(canvas, plot, count, 5 * s, frame.shown.cursor, frame);
   for (const std::int64_t i : axis_ticks(places_across(plot, count), fit(plot.w * std::min(1.0f, frame.shown.ticks), room))) {
-    const float half = canvas.text_width(std::to_string(i), below) / 2, x = plot.all.x + each_w * (static_cast<float>(i) + 0.5f);
+    const float half = canvas.text_width(std::to_string(i), below) / 2, x = plot.all.x + each * (static_cast<float>(i) + 0.5f);
     if (x < plot.x || x > plot.right()) continue;
     canvas.text({frame.shown.cursor ? std::clamp(x, plot.x + half, plot.right() - half) : x, plot.bottom() + 10 * s}, std::to_string(i),
                 below);
@@ -164,7 +165,7 @@ void draw_token_side(Canvas& canvas, const Plot& plot, const TokenAxis& axis, co
     canvas.fill_rect({plot.x - 7 * s, top, 4 * s, height}, mark.color);
   }
   const std::int64_t cursor = axis.place_of(axis.cursor);
-  Places places;
+  TextPlaces places;
   const auto place = [&](std::int64_t i, bool chosen) {
     const std::int64_t token = axis.tokens[static_cast<std::size_t>(i)];
     const float half = 0.6f * kBodyType * s;
@@ -215,6 +216,25 @@ void draw_fact_lines(Canvas& canvas, Rect area, std::span<const Fact> facts, con
     fitted_text(canvas, at, text, style, area.right() - at.x);
     at.x += width + 20 * frame.scale;
   }
+}
+
+TokenMap::TokenMap(Canvas& canvas, Rect area, float left, float right, const Frame& frame) {
+  const float s = frame.scale, notes = 22 * s;
+  const Rect inner = inset(area, 8 * s);
+  title = {inner.x, inner.y, inner.w, std::min(inner.h, caption_height(frame))};
+  const float top = title.bottom() + 4 * s + notes, room = inner.bottom() - top;
+  names_tokens = room - token_axis_height(frame) > 40 * s;
+  const bool beside = frame.shown.captions && inner.w > 520 * s;
+  map = {inner.x + left, top, inner.w - left - right - (beside ? 210 * s : 0), room - (names_tokens ? token_axis_height(frame) : 0)};
+  map = map.w < 80 * s || map.h < 40 * s ? Plot() : zoomed(canvas, map, true, true, frame);
+  if (map.w > 0 && beside) facts = {map.right() + right + 20 * s, map.y, 190 * s, map.h};
+}
+
+void TokenMap::draw_edges(Canvas& canvas, const TokenAxis& tokens, const std::vector<std::string>& notes, const Frame& frame) const {
+  canvas.stroke_rect(map, frame.theme.line, frame.scale);
+  fitted_text(canvas, {title.x, map.y - 9 * frame.scale}, joined(notes, "; "), label(frame, kSmallType, frame.theme.faint),
+              map.right() - title.x);
+  names_tokens ? draw_token_axis(canvas, map, tokens, frame) : draw_cursor_line(canvas, map, tokens, frame);
 }
 
 float caption_height(const Frame& frame) { return frame.shown.captions ? 1.5f * kBodyType * frame.scale : 0; }

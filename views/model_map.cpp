@@ -19,16 +19,24 @@ namespace {
 
 LayerSign sign_of(const LayerInfo& layer) {
   if (layer.partitions > 0) return LayerSign::partitions;
-  return layer.has_state() ? LayerSign::matrix : LayerSign::tokens;
+  if (layer.has_state()) return LayerSign::matrix;
+  return layer.memory == "softmax attention" ? LayerSign::tokens : LayerSign::none;
 }
 
-std::string size_of(const LayerInfo& layer) {
-  if (!layer.has_state()) return Views::tr("keys and values of every token");
+std::string size_of_memory(const LayerInfo& layer) {
+  if (!layer.has_state()) return sign_of(layer) == LayerSign::tokens ? Views::tr("keys and values of every token") : "";
   const std::string heads = layer.heads == 1 ? Views::tr("{} head of {} × {}", layer.heads, layer.rows, layer.columns)
                                              : Views::tr("{} heads of {} × {}", layer.heads, layer.rows, layer.columns);
   if (layer.partitions == 0) return heads;
   return layer.has_shared_slot ? Views::tr("{}, shared and {} partitions", heads, layer.partitions)
                                : Views::tr("{}, {} partitions", heads, layer.partitions);
+}
+
+std::string size_of(const LayerInfo& layer) {
+  std::vector<std::string> sizes;
+  if (std::string memory = size_of_memory(layer); !memory.empty()) sizes.push_back(std::move(memory));
+  if (layer.experts > 0) sizes.push_back(Views::tr("{} experts, {} a token", layer.experts, layer.chosen_experts));
+  return joined(sizes, "; ");
 }
 
 std::string state_text(const ModelMap::LayerRow& row) {

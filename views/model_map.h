@@ -14,7 +14,7 @@ enum class LayerSign {
   matrix,      // one matrix a head: a grid
   partitions,  // several, among which tokens are routed: small grids
   tokens,      // keys and values of every token: lines that become longer
-  none,        // embedding, last norm and head: an empty frame
+  none,        // none of these, and embedding, last norm and head: an empty frame
 };
 
 struct LayerBox {

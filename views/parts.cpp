@@ -113,6 +113,8 @@ std::string visible_token(const RunInfo& run, std::int64_t token) {
   return visible_text(run.tokens[static_cast<std::size_t>(token)].text);
 }
 
+std::string numbered_token(const RunInfo& run, std::int64_t token) { return fmt::format("“{}” ({})", visible_token(run, token), token); }
+
 bool is_needle(const RunInfo& run, std::int64_t token) {
   return std::ranges::any_of(run.spans,
                              [token](const TokenSpan& s) { return s.kind == SpanKind::needle && token >= s.begin && token < s.end; });
@@ -141,6 +143,14 @@ std::string chance(float probability) {
 }
 
 std::string tokens_text(std::int64_t count) { return count == 1 ? Views::tr("{} token", count) : Views::tr("{} tokens", count); }
+
+std::vector<std::int64_t> layers_that(const ModelInfo& model, const std::function<bool(const LayerInfo&)>& are) {
+  std::vector<std::int64_t> found;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    if (are(model.layers[i])) found.push_back(static_cast<std::int64_t>(i));
+  }
+  return found;
+}
 
 std::string layer_list(const std::vector<std::int64_t>& layers, std::string_view none) {
   if (layers.empty()) return std::string(none);

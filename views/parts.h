@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +26,8 @@ std::string visible_text(std::string_view text);
 /// The same with white space as it is: text of models and prompts for a terminal, which takes no command from it.
 std::string printable_text(std::string_view text);
 std::string visible_token(const RunInfo& run, std::int64_t token);
+/// "“␣anna” (29)"
+std::string numbered_token(const RunInfo& run, std::int64_t token);
 /// Whether the prompt's maker has marked it as part of a needle.
 bool is_needle(const RunInfo& run, std::int64_t token);
 /// "8 1 5 4": what was generated, as far as an answer is expected; else the first of it.
@@ -38,6 +41,8 @@ std::string number(float value, int digits);
 std::string chance(float probability);
 /// "1 token", "12 tokens"
 std::string tokens_text(std::int64_t count);
+/// Of a model's layers those that are so, ascending.
+std::vector<std::int64_t> layers_that(const ModelInfo& model, const std::function<bool(const LayerInfo&)>& are);
 /// "layers 0, 2 and 5"; `none` when the list is empty.
 std::string layer_list(const std::vector<std::int64_t>& layers, std::string_view none);
 

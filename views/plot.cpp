@@ -430,6 +430,10 @@ void draw_color_bar(Canvas& canvas, Rect bar, const ColorScale& scale, std::span
   for (const ScaleMark& mark : marks) place(mark);
 }
 
+Message nothing_read() {
+  return {Views::tr("No token has been read yet"), Views::tr("It appears as soon as a model has read its first tokens.")};
+}
+
 Message waiting(const Findings& findings, const Question& question, std::string_view what) {
   const Finding* finding = findings.find(question);
   if (finding && !finding->refused.empty()) return {Views::tr("{} cannot be shown", what), finding->refused};
@@ -464,13 +468,9 @@ std::string sentence_at(std::string statement, std::string_view place) {
 
 Message without_memory(const Snapshot& snapshot) {
   const LayerInfo* layer = layer_of(snapshot);
-  if (!layer) return {Views::tr("No token has been read yet"), Views::tr("It appears as soon as a model has read its first tokens.")};
+  if (!layer) return nothing_read();
   if (layer->has_state()) return {};
-  std::vector<std::int64_t> others;
-  const std::vector<LayerInfo>& layers = snapshot.run->model.layers;
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    if (layers[i].has_state()) others.push_back(static_cast<std::int64_t>(i));
-  }
+  const std::vector<std::int64_t> others = layers_that(snapshot.run->model, &LayerInfo::has_state);
   return {Views::tr("Layer {} ({}) keeps no matrix state", snapshot.layer, layer->mixer),
           others.empty()       ? Views::tr("No layer of this model does.")
           : others.size() == 1 ? Views::tr("In this model, {} keeps one.", layer_list(others, ""))

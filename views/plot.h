@@ -132,6 +132,8 @@ struct Message {
   /// For the screen reader.
   std::string sentence() const { return headline + ". " + detail; }
 };
+/// Before a model has read anything.
+Message nothing_read();
 /// While the answer to `question` is missing: how far the work is, or why there is none. `what`: "The decay of layer 2".
 Message waiting(const Findings& findings, const Question& question, std::string_view what);
 /// "token 12 “␣anna”"

@@ -6,6 +6,7 @@
 
 #include "views/colormaps.h"
 #include "views/parts.h"
+#include "views/plot.h"
 #include "views/sheets.h"
 #include "views/words.h"
 
@@ -52,11 +53,7 @@ std::vector<PartitionBox> build_boxes(const Routing& routing, const LayerInfo& l
 }
 
 RoutingData without_routing(const Snapshot& snapshot, const LayerInfo& layer) {
-  std::vector<std::int64_t> routed;
-  const std::vector<LayerInfo>& layers = snapshot.run->model.layers;
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    if (layers[i].partitions > 0) routed.push_back(static_cast<std::int64_t>(i));
-  }
+  const std::vector<std::int64_t> routed = layers_that(snapshot.run->model, [](const LayerInfo& each) { return each.partitions > 0; });
   RoutingData data;
   data.layer = snapshot.layer;
   if (layer.partitions > 0) {
@@ -187,7 +184,7 @@ void draw_token_row(const Picture& picture, std::int64_t index) {
 
 }  // namespace
 
-std::string alarm_words(const PartitionBox& box) { return box.alarm.empty() ? "" : Views::tr(std::string(box.alarm).c_str()); }
+std::string alarm_words(std::string_view alarm) { return alarm.empty() ? "" : Views::tr(std::string(alarm).c_str()); }
 
 namespace {
 
@@ -223,7 +220,7 @@ void draw_gate_line(const Picture& picture, const PartitionBox& box, Rect row) {
 void draw_load_line(const Picture& picture, const PartitionBox& box, Rect row) {
   const TextStyle alarm = label(picture.frame, kSmallType, picture.frame.theme.ink, Align::right, true);
   const TextStyle faint = label(picture.frame, kSmallType, picture.frame.theme.faint);
-  const std::string alarm_text = alarm_words(box);
+  const std::string alarm_text = alarm_words(box.alarm);
   const float alarm_width = alarm_text.empty() ? 0 : picture.canvas.text_width(alarm_text, alarm) + 8 * picture.s;
   const float y = row.y + row.h / 2, room = row.w - alarm_width;
   const std::vector<std::string> texts = load_texts(box);
@@ -319,8 +316,9 @@ RoutingData build_routing(const Snapshot& snapshot, const Cursor& cursor) {
   const LayerInfo* layer = layer_of(snapshot);
   if (!layer) {
     RoutingData data;
-    data.headline = Views::tr("No token has been read yet");
-    data.detail = Views::tr("It appears as soon as a model has read its first tokens.");
+    const auto [headline, detail] = nothing_read();
+    data.headline = headline;
+    data.detail = detail;
     return data;
   }
   if (layer->partitions == 0 || !snapshot.routing || snapshot.routing->tokens() == 0) return without_routing(snapshot, *layer);

@@ -46,8 +46,8 @@ struct RoutingData {
   bool moving() const { return progress < 1; }
 };
 
-/// In the reader's language.
-std::string alarm_words(const PartitionBox& box);
+/// Of load_alarm, in the reader's language.
+std::string alarm_words(std::string_view alarm);
 
 RoutingData build_routing(const Snapshot& snapshot, const Cursor& cursor);
 void draw(const RoutingData& data, Canvas& canvas, Rect area, const Frame& frame);

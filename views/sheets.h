@@ -23,6 +23,7 @@ struct CrossSimilarityData;
 struct DecayData;
 struct DeltaRuleData;
 struct DifferenceData;
+struct ExpertsData;
 struct HeadGatesData;
 struct ModelMapData;
 struct NeedleData;
@@ -52,6 +53,9 @@ struct DecaySheets {
 };
 struct DeltaRuleSheets {
   static constexpr int prediction = 0, angle = 1, change = 2, gates = 3;
+};
+struct ExpertsSheets {
+  static constexpr int map = 0, chosen = 1, loads = 2;
 };
 struct HeadGatesSheets {
   static constexpr int contest = 0, over_time = 1, flow = 2, sharpness = 3;
@@ -91,6 +95,7 @@ std::vector<Sheet> sheets(const CrossSimilarityData& data);
 std::vector<Sheet> sheets(const DecayData& data);
 std::vector<Sheet> sheets(const DeltaRuleData& data);
 std::vector<Sheet> sheets(const DifferenceData& data);
+std::vector<Sheet> sheets(const ExpertsData& data);
 std::vector<Sheet> sheets(const HeadGatesData& data);
 std::vector<Sheet> sheets(const ModelMapData& data);
 std::vector<Sheet> sheets(const NeedleData& data);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "views/choices.h"
+#include "views/experts.h"
 #include "views/parts.h"
 #include "views/predictions.h"
 #include "views/predictions_beside.h"
@@ -17,6 +18,7 @@ namespace {
 
 constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
 constexpr const char* kRouting = QT_TRANSLATE_NOOP("Views", "e_t = softmax(x_t W_e); the W largest are written (SSE eq. 9)");
+constexpr const char* kExperts = QT_TRANSLATE_NOOP("Views", "y = Σ_e w_e E_e(x) of the chosen experts (Shazeer et al. 2017, eq. 1)");
 constexpr const char* kNext = QT_TRANSLATE_NOOP("Views", "p = softmax(z), z = W RMSNorm(x_t)");
 
 }  // namespace
@@ -90,7 +92,7 @@ std::vector<Sheet> sheets(const RoutingData& data) {
   loads.add({.name = Views::tr("written now"), .along = {0}, .text = [box](std::int64_t i) {
                return box(i).written ? Views::tr("yes") : Views::tr("no, nor decayed");
              }});
-  loads.add({.name = Views::tr("alarm"), .along = {0}, .text = [box](std::int64_t i) { return alarm_words(box(i)); }});
+  loads.add({.name = Views::tr("alarm"), .along = {0}, .text = [box](std::int64_t i) { return alarm_words(box(i).alarm); }});
   return {routed, loads};
 }
 
@@ -187,6 +189,55 @@ std::vector<Sheet> sheets(const ChoicesData& data) {
                     return data.chosen[static_cast<std::size_t>(i)].score;
                   }});
   return {map, of_token};
+}
+
+namespace {
+
+Sheet chosen_experts_sheet(const ExpertsData& data) {
+  const auto of = [&data](std::int64_t i) -> const ExpertsData::Chosen& { return data.chosen[static_cast<std::size_t>(i)]; };
+  Axis chosen{.name = Views::tr("chosen expert"), .count = std::ssize(data.chosen), .here = data.chosen.empty() ? -1 : 0};
+  chosen.coordinate = [of](std::int64_t i) { return static_cast<double>(of(i).expert); };
+  Sheet sheet{.axes = {chosen}, .place = data.place, .accuracy = Experts::accuracy};
+  const auto add = [&](std::string name, std::string equation, std::function<float(const ExpertsData::Chosen&)> get) {
+    sheet.add({.name = std::move(name), .equation = std::move(equation), .along = {0}, .number = [of, get](std::int64_t i) {
+                 return get(of(i));
+               }});
+  };
+  add(Views::tr("weight"), Views::tr(kExperts), [](const ExpertsData::Chosen& one) { return one.weight; });
+  add(Views::tr("share of the weights"), Views::tr("w_e / Σ w"), [](const ExpertsData::Chosen& one) { return one.share; });
+  return sheet;
+}
+
+Sheet expert_loads_sheet(const ExpertsData& data, const Axis& experts) {
+  const auto of = [&data](std::int64_t i) -> const ExpertsData::Load& { return data.loads[static_cast<std::size_t>(i)]; };
+  Sheet sheet{.axes = {experts}, .place = data.place, .accuracy = Experts::accuracy};
+  sheet.add({.name = Views::tr("load"),
+             .unit = Views::tr("tokens"),
+             .equation = Views::tr("tokens so far that go to the expert"),
+             .along = {0},
+             .number = [of](std::int64_t i) { return static_cast<float>(of(i).tokens); }});
+  sheet.add({.name = Views::tr("load ÷ fair share"),
+             .equation = Views::tr("f_e / (k / E), f_e the fraction of the tokens so far (Switch Transformers eq. 5)"),
+             .along = {0},
+             .number = [of](std::int64_t i) { return of(i).ratio; }});
+  sheet.add({.name = Views::tr("alarm"), .along = {0}, .text = [of](std::int64_t i) { return alarm_words(of(i).alarm); }});
+  return sheet;
+}
+
+}  // namespace
+
+std::vector<Sheet> sheets(const ExpertsData& data) {
+  if (data.message) return {};
+  const Axis experts = axis_of_count(Views::tr("expert"), data.experts(), data.chosen.empty() ? -1 : data.chosen.front().expert);
+  Axis read = axis_of_tokens(data.tokens);
+  read.count = data.until;
+  Sheet map{.axes = {experts, read}, .place = data.place, .accuracy = Experts::accuracy, .rows = -1};
+  map.add(Views::tr("share"), "", Views::tr("w_e / Σ w over the chosen experts"), {0, 1}, data.share);
+  for (Column& column : map.columns) {
+    column.none = Views::tr("not chosen");
+    column.as_colors = true;
+  }
+  return {map, chosen_experts_sheet(data), expert_loads_sheet(data, experts)};
 }
 
 }  // namespace statescope

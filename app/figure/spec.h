@@ -25,7 +25,7 @@ struct FigurePanel {
   std::optional<PromptInput> input;          // the prompt itself
   std::optional<std::int64_t> generate;      // tokens; unset: as many as the prompt expects
   std::vector<std::string> interventions;    // engine/run/intervention.h
-  std::optional<std::int64_t> layer;         // unset: the first that routes, else the first with a state
+  std::optional<std::int64_t> layer;         // unset: interesting_layer
   std::int64_t head = 0, slot = 0;
   std::optional<std::int64_t> token;      // below 0: counted from the prompt's end, −1 its last; unset: that one
   std::optional<std::int64_t> reference;  // likewise: the token to compare with

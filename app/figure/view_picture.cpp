@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "engine/checkpoint/file.h"
 #include "engine/error.h"
@@ -147,18 +148,19 @@ std::string place_words(const ViewRow& row, const RunInfo& run, const Cursor& at
   return memory_place(run.model.layers[static_cast<std::size_t>(at.layer)], at.layer, at.slot, at.head);
 }
 
-std::int64_t interesting_layer(const ModelInfo& model) {
-  for (const bool routed : {true, false}) {
-    for (std::size_t i = 0; i < model.layers.size(); ++i) {
-      if (routed ? model.layers[i].partitions > 0 : model.layers[i].has_state()) return static_cast<std::int64_t>(i);
-    }
+std::int64_t interesting_layer(const ModelInfo& model, std::string_view view) {
+  using Is = std::function<bool(const LayerInfo&)>;
+  const Is has_experts = [view](const LayerInfo& layer) { return view == "experts" && layer.experts > 0; };
+  const Is routes = [](const LayerInfo& layer) { return layer.partitions > 0; };
+  for (const Is& is : {has_experts, routes, Is(&LayerInfo::has_state)}) {
+    if (const auto found = std::ranges::find_if(model.layers, is); found != model.layers.end()) return found - model.layers.begin();
   }
   return 0;
 }
 
 Cursor cursor_of(const FigurePanel& panel, const RunInfo& run) {
   Cursor cursor{.head = panel.head, .slot = panel.slot, .row = panel.row, .column = panel.column};
-  cursor.layer = panel.layer.value_or(interesting_layer(run.model));
+  cursor.layer = panel.layer.value_or(interesting_layer(run.model, panel.view));
   cursor.token = token_of(panel.token.value_or(-1), run);
   if (panel.reference) cursor.reference = token_of(*panel.reference, run);
   check_place("layer", cursor.layer, std::ssize(run.model.layers));

@@ -24,8 +24,8 @@ std::string place_words(const ViewRow& row, const RunInfo& run, const Cursor& at
 
 /// Where the panel stands in its run. Throws Error where the run has no such place.
 Cursor cursor_of(const FigurePanel& panel, const RunInfo& run);
-/// The first layer that routes, else the first with a state.
-std::int64_t interesting_layer(const ModelInfo& model);
+/// The first layer that routes, else the first with a state; of the view of experts the first that has some.
+std::int64_t interesting_layer(const ModelInfo& model, std::string_view view = {});
 
 /// The panel with its run's own places in it: layer and tokens as numbers from 0, the prompt itself.
 FigurePanel settled(const FigurePanel& panel, FigureRuns& runs);

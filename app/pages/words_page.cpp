@@ -28,11 +28,16 @@ constexpr Word meanings[] = {
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "dead, overloaded"),
      QT_TRANSLATE_NOOP(
          "statescope::WordsPage",
-         "Of partitions, once there have been 32 tokens for each of them: dead is one that no token has visited, overloaded one "
-         "with more than twice the fair load."),
+         "Of partitions, once there have been 32 tokens for each of them, and of experts after 32 visits for each: dead is one that "
+         "no token has visited, overloaded one with more than twice the fair load."),
      "dead|overloaded"},
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "exact"),
      QT_TRANSLATE_NOOP("statescope::WordsPage", "Kept from the run itself, not worked out again."), "exact(ly)?"},
+    {QT_TRANSLATE_NOOP("statescope::WordsPage", "expert, router"),
+     QT_TRANSLATE_NOOP("statescope::WordsPage",
+                       "An expert is one of many small networks of a layer. A router sends each token to a few of them, and says how much "
+                       "each counts."),
+     "experts?|routers?"},
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "fair"),
      QT_TRANSLATE_NOOP("statescope::WordsPage", "Fair is the mean load. A load of 1.58× fair is 1.58 times the mean."), "fair"},
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "gate"),
@@ -61,7 +66,7 @@ constexpr Word meanings[] = {
      "left"},
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "load, visit"),
      QT_TRANSLATE_NOOP("statescope::WordsPage",
-                       "A token that is routed to a partition visits it. The load of a partition is the number of its visits."),
+                       "A token that is routed to a partition or goes to an expert visits it. The load is the number of visits."),
      "loads?|visits?"},
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "lost to decay"),
      QT_TRANSLATE_NOOP("statescope::WordsPage", "The state shrinks it, token by token."), "decay"},

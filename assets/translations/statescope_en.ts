@@ -3949,6 +3949,102 @@
         <source>what the old state is multiplied with along κ̂</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Experts</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Which experts does each token go to?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer {} ({}) has no experts</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>In this model, {} has some.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>In this model, {} have some.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} goes to {} of {} experts: {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>expert</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>weight, load</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>load ÷ fair</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Which experts tokens go to in {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} experts, {} a token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>y = Σ_e w_e E_e(x) of the chosen experts (Shazeer et al. 2017, eq. 1)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>chosen expert</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>share of the weights</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>w_e / Σ w</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>tokens so far that go to the expert</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>f_e / (k / E), f_e the fraction of the tokens so far (Switch Transformers eq. 5)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>share</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>w_e / Σ w over the chosen experts</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A mixture-of-experts layer has E small networks, the experts, and a router that sends each token to k of them: y = Σ w_e E_e(x) over those k (Shazeer et al. 2017, eq. 1). The router&apos;s scores, by a softmax or a sigmoid (DeepSeek-V3 eq. 12 to 16), choose them and give the weights w. A column is a token; bright: an expert with a large share w_e / Σ w; dark: not chosen. Bars: the load over the tokens so far, f_e / (k / E) with f_e of Switch Transformers eq. 5; 1 is fair. Dead and overloaded ones are named after 32 E / k tokens. Experts keep nothing from one token to the next. A shared expert, to which all tokens go, is not shown.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No layer of this model has any. Mixture-of-experts hybrids do: Qwen3-Next, Qwen3.5 MoE, Kimi Linear, Granite 4.0-H, Nemotron 3, Jamba, LFM2-MoE.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>experts down</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>experts down, {} × {} in one, the largest</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>bright: w / Σ w</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::BreakpointPage</name>
@@ -6136,10 +6232,6 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Of partitions, once there have been 32 tokens for each of them: dead is one that no token has visited, overloaded one with more than twice the fair load.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>exact</source>
         <translation type="unfinished"></translation>
     </message>
@@ -6300,10 +6392,6 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>A token that is routed to a partition visits it. The load of a partition is the number of its visits.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>key, value, query</source>
         <translation type="unfinished"></translation>
     </message>
@@ -6345,6 +6433,22 @@ Only for its states</source>
     </message>
     <message>
         <source>No word here has “%1” in it.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Of partitions, once there have been 32 tokens for each of them, and of experts after 32 visits for each: dead is one that no token has visited, overloaded one with more than twice the fair load.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>expert, router</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>An expert is one of many small networks of a layer. A router sends each token to a few of them, and says how much each counts.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A token that is routed to a partition or goes to an expert visits it. The load is the number of visits.</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

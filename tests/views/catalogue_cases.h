@@ -30,6 +30,7 @@ inline std::vector<CatalogueCase> catalogue_cases() {
       plain({.tokens = 40, .partitions = 0}), delta({.tokens = 40, .partitions = 0, .memory = "gated delta rule"}),
       coefficients({.tokens = 40, .partitions = 0, .heads = 1, .memory = "state space"});
   const Sample many({.tokens = 4000, .partitions = 32, .chosen = 3, .heads = 1, .rows = 60, .columns = 20});
+  const Sample experts({.tokens = 40, .experts = 16}), many_experts({.tokens = 4000, .experts = 512, .chosen_experts = 10});
   Snapshot nothing_read;
   nothing_read.run = std::make_shared<RunInfo>();
   Snapshot branch = forty.at(33);
@@ -49,6 +50,9 @@ inline std::vector<CatalogueCase> catalogue_cases() {
           {"delta rule", delta.at(38, 1), {.token = 38, .head = 1, .row = 3, .column = 4}},
           {"coefficients", coefficients.at(30), {.token = 30, .row = 3, .column = 4}},
           {"softmax attention", forty.attention_at(5), {.token = 5, .layer = 1}},
+          {"experts", experts.attention_at(33), {.token = 33, .layer = 1}},
+          {"experts, moving from the first token", experts.attention_at(0), {.layer = 1, .progress = 0.3f}},
+          {"512 experts", many_experts.attention_at(3990), {.token = 3990, .layer = 1}},
           {"4000 tokens", without_states(many.at(20), 3999), {.token = 3999, .slot = 30, .row = 59, .column = 19}},
           {"cursor outside", forty.at(3), {.token = 99999, .layer = 7, .head = 99, .slot = 99, .row = 99, .column = 99}}};
 }

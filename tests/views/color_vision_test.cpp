@@ -112,9 +112,10 @@ TEST_CASE("sequential maps grow lighter for every eye; diverging ones keep their
 }
 
 TEST_CASE("every text of every view stands out 4.5 to 1 from what is drawn behind it, in all three themes") {
-  const Sample sample({.tokens = 40, .partitions = 8, .chosen = 2}), delta({.tokens = 40, .partitions = 0, .memory = "gated delta rule"});
+  const Sample sample({.tokens = 40, .partitions = 8, .chosen = 2}), delta({.tokens = 40, .partitions = 0, .memory = "gated delta rule"}),
+      experts({.tokens = 40, .experts = 16});
   const Cursor cursor{.token = 33, .slot = 1, .row = 3, .column = 4};
-  for (const Snapshot& snapshot : {sample.at(33), delta.at(33), sample.attention_at(33), Snapshot()}) {
+  for (const Snapshot& snapshot : {sample.at(33), delta.at(33), sample.attention_at(33), experts.attention_at(33), Snapshot()}) {
     for (const ViewRow& row : view_catalogue()) {
       for (std::size_t mode = 0; mode < std::max<std::size_t>(1, row.make()->modes().size()); ++mode) {
         const std::unique_ptr<View> view = row.make();

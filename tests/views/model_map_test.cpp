@@ -23,6 +23,17 @@ TEST_CASE("model map: from the embedding to the head, each layer with what it re
   CHECK(build_model_map({}, {}).message);
 }
 
+TEST_CASE("model map: experts are counted, and a layer without memory has no sign of one") {
+  Snapshot snapshot = Sample({.tokens = 5, .experts = 16}).at(2);
+  RunInfo run = *snapshot.run;
+  run.model.layers.push_back({.mixer = "experts", .memory = "no memory", .slot_names = {}, .experts = 8, .chosen_experts = 3});
+  snapshot.run = std::make_shared<const RunInfo>(run);
+  const ModelMapData data = build_model_map(snapshot, {});
+  CHECK(data.boxes[2].size == "keys and values of every token; 16 experts, 4 a token");
+  CHECK(data.boxes[3].size == "8 experts, 3 a token");
+  CHECK(data.boxes[3].sign == LayerSign::none);
+}
+
 TEST_CASE("model map: sizes and tensors come with the answer") {
   const Sample sample({.tokens = 5});
   const auto view = make_model_map();

@@ -332,6 +332,26 @@ inline Choices sample_answer(const ChoicesQuestion& question, const Snapshot&) {
   return all;
 }
 
+/// Of the first three quarters of the experts; the others are dead.
+inline Experts sample_answer(const ExpertsQuestion& question, const Snapshot& snapshot) {
+  const LayerInfo& layer = sample_layer_of(snapshot, question.layer);
+  Experts all{.experts = layer.experts, .chosen = layer.chosen_experts, .expert = {}, .weight = {}, .load = {}};
+  all.load.resize(static_cast<std::size_t>(all.experts));
+  for (std::int64_t t = 0; t < question.to; ++t) {
+    const auto first = static_cast<std::int64_t>(sample_noise(t) * static_cast<float>(all.experts));
+    for (std::int64_t i = 0; i < all.chosen; ++i) {
+      const std::int64_t expert = (first * first + 5 * i) % (3 * all.experts / 4);
+      if (t < question.from) {
+        ++all.load[static_cast<std::size_t>(expert)];
+      } else {
+        all.expert.push_back(static_cast<std::int32_t>(expert));
+        all.weight.push_back(std::pow(0.6f, static_cast<float>(i)) * (1 + 0.2f * sample_noise(t + i)));
+      }
+    }
+  }
+  return all;
+}
+
 /// The longer and the deeper, the fewer are found; the first cell of the last row cannot be.
 inline NeedleGrid sample_answer(const NeedleGridQuestion& question, const Snapshot&) {
   NeedleGrid grid{.unit = "words", .haystack = "filler", .cells = {}};

@@ -18,6 +18,7 @@ struct SampleShape {
   std::int64_t chosen = 1;      // W
   std::int64_t heads = 2, rows = 16, columns = 16;
   const char* memory = "decayed outer product";
+  std::int64_t experts = 0, chosen_experts = 4;  // of layer 1
 };
 
 inline std::vector<TokenInfo> sample_tokens(std::int64_t count) {
@@ -46,10 +47,11 @@ inline LayerInfo sample_layer(const SampleShape& shape) {
 
 inline LayerInfo sample_attention_layer() { return {.mixer = "softmax_attention", .memory = "softmax attention", .slot_names = {}}; }
 
-/// Layer 0 is the sample's, layer 1 softmax attention.
+/// Layer 0 is the sample's, layer 1 softmax attention, with experts behind it where the sample has some.
 inline std::shared_ptr<const RunInfo> sample_run(const SampleShape& shape) {
   RunInfo run;
   run.model = {.name = "sample", .family = "sse", .device = "CPU", .layers = {sample_layer(shape), sample_attention_layer()}};
+  if (shape.experts > 0) run.model.layers[1].experts = shape.experts, run.model.layers[1].chosen_experts = shape.chosen_experts;
   run.tokens = sample_tokens(shape.tokens);
   run.spans = {{SpanKind::needle, 5, 14}, {SpanKind::question, 24, 31}, {SpanKind::answer, 31, 35}};
   run.prompt_length = std::min<std::int64_t>(shape.tokens, 31);

@@ -57,7 +57,7 @@ TEST_CASE("zoom: what lies under the pointer is what lies there of the whole, in
   }
   CHECK(places > 100);
   for (const char* id : {"state", "timeline", "writes", "decay", "remembered", "delta_rule", "head_gates", "similarity", "spectrum",
-                         "attention", "choices", "needle", "difference", "branches"}) {
+                         "attention", "choices", "experts", "needle", "difference", "branches"}) {
     INFO(id);
     CHECK(zooming.contains(id));
   }

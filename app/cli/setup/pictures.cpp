@@ -28,7 +28,9 @@ std::int64_t row_in(const std::string& text) {
 /// Where in the run, and how it is looked at.
 void add_panel(CLI::App& command, FigurePanel& panel) {
   command.add_option("--mode", panel.mode, "the view's mode, by its name");
-  command.add_option("--layer", panel.layer, "default: the first that routes, else the first with a state")->check(at_least(0));
+  command
+      .add_option("--layer", panel.layer, "default: the first that routes, else the first with a state; of experts the first that has some")
+      ->check(at_least(0));
   command.add_option("--head", panel.head, "default: 0")->check(at_least(0));
   command.add_option("--slot", panel.slot, "partition, 0: the shared one (default)")->check(at_least(0));
   command.add_option("--token", panel.token, "below 0: counted from the prompt's end (default: -1, its last)")->check(whole_number());

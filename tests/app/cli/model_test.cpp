@@ -1,5 +1,6 @@
 // statescope model: what a shipped model is made of.
 #include "app/cli/commands.h"
+#include "tests/app/window/place.h"
 #include "tests/catch.h"
 #include "tests/source.h"
 
@@ -15,6 +16,12 @@ TEST_CASE("model: layers, programs and a layer that is not there") {
   CHECK(model_command(arguments) == 0);
   arguments.layer = 2;
   CHECK_THROWS_WITH(model_command(arguments), "--layer: there is no layer 2: the model has 2, 0 to 1");
+}
+
+TEST_CASE("model: how many experts a layer has, and how many of them a token goes to") {
+  const test::place::Place place;
+  REQUIRE(place.run("model " + from_source("tests/golden/models/nemotron_h"), "out").status == 0);
+  CHECK(place.text_of("out").find("  8 experts, 3 a token\n2 ") != std::string::npos);
 }
 
 }  // namespace statescope::model_test

@@ -32,6 +32,14 @@ FigureArguments similarity(const QTemporaryDir& folder, const char* output) {
   return arguments;
 }
 
+/// A file of token ids.
+std::string ids_of(const QTemporaryDir& folder) {
+  const std::string path = folder.filePath("ids").toStdString();
+  std::ofstream file(path);
+  for (int i = 0; i < 60; ++i) file << (i * i + 3 * i) % 97 << ' ';
+  return path;
+}
+
 QByteArray bytes(const std::string& path) {
   QFile file(QString::fromStdString(path));
   REQUIRE(file.open(QIODevice::ReadOnly));
@@ -153,6 +161,11 @@ TEST_CASE("figure: every view of a real run, compared with its stored picture", 
     if (row.id == "choices") {
       arguments.checkpoints = {"mqar-nsa.h5"};
       arguments.prompt.file.clear();  // an example of what it was trained on
+    }
+    if (row.id == "experts") {  // no shipped model has any; of this one layer 1
+      arguments.checkpoints = {from_source("tests/golden/models/nemotron_h")};
+      arguments.panel.layer.reset();
+      arguments.prompt = {.ids = ids_of(folder)};
     }
     if (row.id == "difference") arguments.checkpoints.push_back("niah-sse-gla-n4k2.h5");
     if (row.id == "needle_grid") arguments.panel.mode = "Quick";

@@ -396,6 +396,13 @@ TEST_CASE("golden pictures: similarity, spectrum, implicit attention") {
                     {"choices_light", "choices", {820, 400}, light, 0},
                     {"choices_dark", "choices", {620, 300}, dark, 0},
                 });
+  const Cursor of_experts{.token = 30, .layer = 1};
+  check_goldens(Sample({.tokens = 40, .experts = 16}).attention_at(30), of_experts, {{"experts_light", "experts", {820, 400}, light, 0}});
+  check_goldens(Sample({.tokens = 700, .experts = 512, .chosen_experts = 10}).attention_at(650), {.token = 650, .layer = 1},
+                {
+                    {"experts_dark", "experts", {620, 300}, dark, 0},
+                    {"experts_2x", "experts", {1280, 720}, large, 0},
+                });
 }
 
 TEST_CASE("golden pictures: against another model", "[peers]") {
