@@ -87,7 +87,7 @@ void fill_loads(ExpertsData& data, const Experts& known) {
   std::vector<std::int64_t> tokens = known.load;
   for (std::int64_t i = 0; i < data.until * known.chosen; ++i)
     ++tokens[static_cast<std::size_t>(known.expert[static_cast<std::size_t>(i)])];
-  const std::int64_t choices = (data.tokens.cursor + 1) * known.chosen;
+  const std::int64_t choices = (data.tokens.cursor + 1) * known.chosen;  // as of so many tokens that go to one expert each
   for (const std::int64_t load : tokens) {
     // f_e / (k / E)
     const float ratio = choices > 0 ? static_cast<float>(load * known.experts) / static_cast<float>(choices) : 0;
