@@ -10,6 +10,7 @@
 #include "kernels/ops/convolution.h"
 #include "kernels/ops/decayed_outer_product.h"
 #include "kernels/ops/elementwise.h"
+#include "kernels/ops/experts/experts.h"
 #include "kernels/ops/gated_delta_rule.h"
 #include "kernels/ops/linear.h"
 #include "kernels/ops/linear_by_head.h"
@@ -189,6 +190,15 @@ struct Renormalise {
   static constexpr std::string_view name = "renormalise";
   Tensor y;
   ConstTensor gate, ids;
+};
+struct ScoreExperts {
+  static constexpr std::string_view name = "score_experts";
+  const ExpertScores& scores;
+};
+struct ExpertStep {
+  static constexpr std::string_view name = "expert_step";
+  const statescope::ExpertStep& step;
+  Workspace& workspace;
 };
 struct RowSparse {
   static constexpr std::string_view name = "row_sparse";
@@ -383,12 +393,12 @@ using Operation =
     std::variant<ops::Fill, ops::Copy, ops::GatherRows, ops::ScatterAddRows, ops::RmsNorm, ops::RmsNormPlain, ops::LayerNorm, ops::L2Norm,
                  ops::SumNorm, ops::Softmax, ops::Activate, ops::Gate, ops::Add, ops::ScaleHeads, ops::DivideHeads, ops::LogSigmoidDecay,
                  ops::GatedDeltaDecay, ops::SoftplusClamp, ops::OneMinusExp, ops::Rope, ops::Embed, ops::Linear, ops::LinearByHead,
-                 ops::TopK, ops::Renormalise, ops::RowSparse, ops::ShortConvolutions, ops::DecayedOuterProduct, ops::GatedDeltaRule,
-                 ops::SelectiveScan, ops::Wkv, ops::LogLinearAttention, ops::StateSpace, ops::SoftmaxAttention, ops::CompressedAttention,
-                 ops::ChooseTokens, ops::NextTokenNll, ops::TotalVariation, ops::RowNorms, ops::RowCosine, ops::SingularValues,
-                 ops::SparseState, ops::LinearTogether, ops::AddLinear, ops::Project, ops::ProjectOne, ops::SwiGlu,
-                 ops::ForgetGatedOuterProduct, ops::UnitDeltaRule, ops::LowRankDecay, ops::SumPair, ops::SoftmaxPair, ops::AddRmsNorm,
-                 ops::GatedRmsNorm>;
+                 ops::TopK, ops::Renormalise, ops::ScoreExperts, ops::ExpertStep, ops::RowSparse, ops::ShortConvolutions,
+                 ops::DecayedOuterProduct, ops::GatedDeltaRule, ops::SelectiveScan, ops::Wkv, ops::LogLinearAttention, ops::StateSpace,
+                 ops::SoftmaxAttention, ops::CompressedAttention, ops::ChooseTokens, ops::NextTokenNll, ops::TotalVariation, ops::RowNorms,
+                 ops::RowCosine, ops::SingularValues, ops::SparseState, ops::LinearTogether, ops::AddLinear, ops::Project, ops::ProjectOne,
+                 ops::SwiGlu, ops::ForgetGatedOuterProduct, ops::UnitDeltaRule, ops::LowRankDecay, ops::SumPair, ops::SoftmaxPair,
+                 ops::AddRmsNorm, ops::GatedRmsNorm>;
 
 inline std::string_view name_of(const Operation& operation) {
   return std::visit([](const auto& op) { return op.name; }, operation);

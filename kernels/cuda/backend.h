@@ -17,6 +17,7 @@
 #include "kernels/cuda/common/linear.h"
 #include "kernels/cuda/common/operations.h"
 #include "kernels/cuda/common/selective_scan.h"
+#include "kernels/cuda/common/upload.h"
 #include "kernels/cuda/common/window.h"
 #include "kernels/fused/by_parts.h"
 
@@ -41,8 +42,17 @@ class CudaBackend final : public Backend {
     queue_->hold_weights(memory.get(), bytes);
     return memory;
   }
-  void upload(Tensor device, ConstTensor host) override { transfer(device, host, cudaMemcpyHostToDevice); }
-  void download(Tensor host, ConstTensor device) override { transfer(host, device, cudaMemcpyDeviceToHost); }
+  void upload(Tensor device, ConstTensor host) override {
+    begin_transfer(device, host);
+    if (bytes_of(host) == 0) return;
+    uploads_.copy(device.data, host.data, bytes_of(host), stream());
+  }
+  void download(Tensor host, ConstTensor device) override {
+    begin_transfer(host, device);
+    if (bytes_of(host) == 0) return;
+    check(cudaMemcpyAsync(host.data, device.data, bytes_of(host), cudaMemcpyDeviceToHost, stream()), "a copy between host and device");
+    check(cudaStreamSynchronize(stream()), "the work before");
+  }
 
   std::unique_ptr<Download> download_later(Tensor host, ConstTensor device) override {
     require_fit(host, device);
@@ -75,9 +85,7 @@ class CudaBackend final : public Backend {
   ConstTensor adopt(ConstTensor host, Buffer& owner) override {
     if (!host.contiguous()) throw std::invalid_argument("a weight must be contiguous");
     owner = allocate_weights(bytes_of(host));
-    check(cudaMemcpyAsync(owner.get(), host.data, bytes_of(host), cudaMemcpyHostToDevice, stream()), "a weight");
-    check(cudaStreamSynchronize(stream()),
-          "the work before");  // the host side may be unmapped after this; a copy from pageable memory need not be over when it returns
+    uploads_.copy(owner.get(), host.data, bytes_of(host), stream());
     return {owner.get(), host.dtype, host.shape};
   }
 
@@ -87,6 +95,7 @@ class CudaBackend final : public Backend {
   }
 
   std::unique_ptr<Repeated> repeated() override;
+  bool steps_experts() const override { return true; }
   bool folds_norms(std::int64_t rows) const override { return (rows == 1 && (use(), is_hopper())) || activation_type(rows) == DType::bf16; }
 
   void run(const Operation& operation) override {
@@ -190,6 +199,8 @@ class CudaBackend final : public Backend {
   }
   void compute(const ops::TopK& op) { use(), cuda::top_k(op.ids, op.scores, stream()); }
   void compute(const ops::Renormalise& op) { use(), cuda::renormalise(op.y, op.gate, op.ids, stream()); }
+  void compute(const ops::ScoreExperts& op) { use(), cuda::score_experts(op.scores, stream()); }
+  void compute(const ops::ExpertStep& op) { use(), cuda::expert_step(op.step, op.workspace, stream()); }
   void compute(const ops::RowSparse& op) { use(), cuda::row_sparse(op.k, op.log_decay, op.z, op.topk, op.skip_decay, stream()); }
 
   void compute(const ops::ShortConvolutions& op) { cuda::short_convolutions(op.convolutions, sent(op.convolutions[0].segments), stream()); }
@@ -373,13 +384,10 @@ class CudaBackend final : public Backend {
                                   " do not fit");
   }
   /// Both sides contiguous and of one shape. Returns when the host side may be used again.
-  void transfer(Tensor to, ConstTensor from, cudaMemcpyKind direction) {
+  void begin_transfer(Tensor to, ConstTensor from) {
     require_fit(to, from);
-    if (bytes_of(from) == 0) return;
     give_up_capture();
     use();
-    check(cudaMemcpyAsync(to.data, from.data, bytes_of(from), direction, stream()), "a copy between host and device");
-    check(cudaStreamSynchronize(stream()), "the work before");
   }
 
   int index_;
@@ -390,6 +398,7 @@ class CudaBackend final : public Backend {
   IndexRing ring_{queue()};
   Products products_{precision_};
   Downloads downloads_;
+  Uploads uploads_;
   WindowRows window_rows_{index_};
   Crossing crossing_{index_};
   Workspace widened_{*this};

@@ -2,11 +2,10 @@
 #include "kernels/cuda/common/download.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 #include <vector>
 
-#include "kernels/cpu/parallel.h"
+#include "kernels/cuda/common/host_copy.h"
 
 namespace statescope::cuda {
 namespace {
@@ -15,15 +14,6 @@ struct Pinned {
   char* memory = nullptr;  // null: there was none
   std::size_t bytes = 0;
 };
-
-/// On every core: pages that the host has not used yet cost more than the copy.
-void copy_in_pieces(char* to, const char* from, std::size_t bytes) {
-  constexpr std::size_t piece = std::size_t{1} << 19;
-  parallel_for(static_cast<std::int64_t>((bytes + piece - 1) / piece), [&](std::int64_t i) {
-    const std::size_t at = static_cast<std::size_t>(i) * piece;
-    std::memcpy(to + at, from + at, std::min(piece, bytes - at));
-  });
-}
 
 }  // namespace
 

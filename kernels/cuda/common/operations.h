@@ -7,6 +7,7 @@
 #include "kernels/ops/convolution.h"
 #include "kernels/ops/decayed_outer_product.h"
 #include "kernels/ops/elementwise.h"
+#include "kernels/ops/experts/experts.h"
 #include "kernels/ops/gated_delta_rule.h"
 #include "kernels/ops/linear_by_head.h"
 #include "kernels/ops/log_linear_attention.h"
@@ -52,6 +53,10 @@ void softmax_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTens
 // rope.cu
 void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary, cudaStream_t stream);
 void rope(Tensor y, ConstTensor x, std::int64_t first, const Rotation& rotation, cudaStream_t stream);
+
+// experts.cu
+void score_experts(const ExpertScores& op, cudaStream_t stream);
+void expert_step(const ExpertStep& op, Workspace& workspace, cudaStream_t stream);
 
 // low_rank_decay.cu: weight float32 or bf16, of at most `most_low_rank` inputs.
 constexpr std::int64_t most_low_rank = 32;
