@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <string>
 
 #include "app/cli/commands.h"
@@ -12,7 +13,7 @@ namespace statescope {
 namespace {
 
 void print_layers(const ModelInfo& info) {
-  const bool placed = !info.placement.empty();
+  const bool placed = std::ranges::any_of(info.layers, [](const LayerInfo& layer) { return !layer.device.empty(); });
   fmt::print("{:<7}{}{:<22}{:<24}{:>6}{:>10}\n", "layer", placed ? "device   " : "", "mixer", "memory", "heads", "state");
   for (std::size_t i = 0; i < info.layers.size(); ++i) {
     const LayerInfo& layer = info.layers[i];

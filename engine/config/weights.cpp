@@ -61,6 +61,12 @@ std::vector<ConstTensor> Weights::matrices(const std::vector<TensorSpec>& specs)
   return all;
 }
 
+std::vector<ConstTensor> Weights::expert_matrices(const std::vector<TensorSpec>& specs) {
+  std::vector<ConstTensor> all;
+  for (const TensorSpec& spec : specs) all.push_back(expert_matrix(spec.name, spec.shape));
+  return all;
+}
+
 StoredWeights::StoredWeights(std::vector<StoredTensor> tensors, Backend& home, std::vector<Backend*> of_layers)
     : home_(&home), of_layers_(std::move(of_layers)), backend_(&home) {
   for (StoredTensor& tensor : tensors) {
@@ -72,6 +78,7 @@ StoredWeights::StoredWeights(std::vector<StoredTensor> tensors, Backend& home, s
 
 void StoredWeights::enter(std::int64_t layer) {
   backend_ = layer < 0 || of_layers_.empty() ? home_ : of_layers_[static_cast<std::size_t>(layer)];
+  expert_cache_ = layer < 0 || expert_caches_.empty() ? nullptr : expert_caches_[static_cast<std::size_t>(layer)];
 }
 
 bool StoredWeights::has(const std::string& name) const { return tensors_.contains(name); }
@@ -104,6 +111,16 @@ ConstTensor StoredWeights::matrix(const std::string& name, std::vector<std::int6
   weight.scales = stored.scales;
   if (owner) buffers_.push_back(std::move(owner));
   return matrices_[{backend_, name}] = weight;
+}
+
+ConstTensor StoredWeights::expert_matrix(const std::string& name, std::vector<std::int64_t> shape) {
+  if (!expert_cache_) return matrix(name, std::move(shape));
+  const StoredTensor& stored = checked(name, shape);
+  return {stored.data, stored.dtype, folded(shape)};
+}
+
+std::vector<ConstTensor> StoredWeights::expert_matrices(const std::vector<TensorSpec>& specs) {
+  return expert_cache_ ? Weights::expert_matrices(specs) : matrices(specs);
 }
 
 ConstTensor StoredWeights::matrix_in_order(const std::string& name, std::vector<std::int64_t> shape, std::span<const std::int64_t> order) {

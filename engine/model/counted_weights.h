@@ -31,6 +31,12 @@ class CountedWeights : public Weights {
     add(numbers * size_of(type == DType::f8 ? DType::f32 : type), numbers * size_of(type));
     return {&kNowhere, type, extents};
   }
+  ConstTensor expert_matrix(const std::string& name, std::vector<std::int64_t> shape) override {
+    const std::size_t before = parts[part_].own;
+    const ConstTensor given = matrix(name, std::move(shape));
+    if (given.dtype != DType::f8) parts[part_].experts += parts[part_].own - before;
+    return given;
+  }
   ConstTensor matrix_in_order(const std::string& name, std::vector<std::int64_t> shape, std::span<const std::int64_t>) override {
     return type_of(name) == DType::f8 ? widened(folded(shape), DType::f32) : matrix(name, std::move(shape));
   }

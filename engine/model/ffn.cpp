@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "engine/error.h"
+#include "engine/model/expert_cache.h"
 #include "engine/model/expert_choice.h"
 
 namespace statescope {
@@ -34,6 +36,12 @@ class MlpWeights {
     }
     down_ = Linear(weights, plan.down, hidden, width, plan.biases);
   }
+  /// Without biases.
+  MlpWeights(ConstTensor gate, ConstTensor up, ConstTensor down) {
+    gate_.weight = gate;
+    up_.weight = up;
+    down_.weight = down;
+  }
   /// Expert e of packed matrices, up [E, (2·)I, D] with the gate's rows first and down [E, D, I].
   MlpWeights(ConstTensor up, ConstTensor down, std::int64_t e, std::int64_t hidden, const MlpPlan& plan) {
     const std::int64_t width = plan.width;
@@ -42,6 +50,31 @@ class MlpWeights {
     up_.weight = rows_of(up_e, plan.gate.empty() ? 0 : width, width, hidden);
     down_.weight = rows_of(down.slice(e, 1), 0, hidden, width);
   }
+
+  /// Of what it reads, the matrices.
+  std::vector<ConstTensor> matrices() const {
+    std::vector<ConstTensor> all;
+    for (const Linear* linear : {&gate_, &up_, &down_}) {
+      if (*linear) all.push_back(linear->weight);
+    }
+    return all;
+  }
+  /// The same with its matrices where `cache` has brought them.
+  MlpWeights brought(ExpertCache& cache) const {
+    MlpWeights there = *this;
+    const std::vector<ConstTensor> matrices = cache.bring(this->matrices());
+    auto next = matrices.begin();
+    for (Linear* linear : {&there.gate_, &there.up_, &there.down_}) {
+      if (*linear) linear->weight = *next++;
+    }
+    return there;
+  }
+
+  /// Nothing but its matrices, in one of the two forms that the steps of experts have.
+  bool is_plain() const { return gate_factor_ == 1 && factor_ == 1 && !up_.bias && !down_.bias; }
+  ConstTensor gate() const { return gate_.weight; }
+  ConstTensor up() const { return up_.weight; }
+  ConstTensor down() const { return down_.weight; }
 
   bool is_swiglu() const { return gate_ && !up_.bias && gate_factor_ == 1 && factor_ == 1; }
 
@@ -92,8 +125,11 @@ class Experts final : public Ffn {
   Experts(const WeightScope& weights, std::int64_t hidden, const ExpertsPlan& plan)
       : plan_(plan), hidden_(hidden), width_(plan.latent > 0 ? plan.latent : hidden) {
     router_ = Linear(weights, name_there(weights, plan.router), plan.count, hidden);
-    if (!plan.correction.empty()) correction_ = weights.host(plan.correction, {plan.count});
-    load_experts(weights);
+    if (!plan.correction.empty()) correction_ = weights.floats(plan.correction, {plan.count});
+    load_experts(weights.of_expert());
+    cache_ = weights.expert_cache();
+    if (cache_) cache_->expect(experts_.front().matrices());
+    strides_ = strides();
     if (plan.latent > 0) {
       into_latent_ = Linear(weights, "fc1_latent_proj", plan.latent, hidden);
       out_of_latent_ = Linear(weights, "fc2_latent_proj", hidden, plan.latent);
@@ -125,16 +161,63 @@ class Experts final : public Ffn {
 
   void load_experts(const WeightScope& weights) {
     const auto packed = std::ranges::find_if(plan_.packed, [&](const auto& names) { return weights.has(names.first); });
-    if (packed == plan_.packed.end() && !plan_.one_by_one.empty()) {
-      for (std::int64_t e = 0; e < plan_.count; ++e)
-        experts_.emplace_back(weights.scope(fmt::format(fmt::runtime(plan_.one_by_one), e)), width_, plan_.expert);
-      return;
-    }
+    if (packed == plan_.packed.end() && !plan_.one_by_one.empty()) return load_one_by_one(weights);
     const auto& [up_name, down_name] = packed == plan_.packed.end() ? plan_.packed.front() : *packed;
     const std::int64_t width = plan_.expert.width, both = plan_.expert.gate.empty() ? width : 2 * width;
     const ConstTensor up = weights.matrix(up_name, {plan_.count, both, width_});
     const ConstTensor down = weights.matrix(down_name, {plan_.count, width_, width});
     for (std::int64_t e = 0; e < plan_.count; ++e) experts_.emplace_back(up, down, e, width_, plan_.expert);
+  }
+
+  /// Side by side where nothing but matrices makes them up.
+  void load_one_by_one(const WeightScope& weights) {
+    const MlpPlan& plan = plan_.expert;
+    const auto prefix = [&](std::int64_t e) { return fmt::format(fmt::runtime(plan_.one_by_one), e); };
+    if (plan.biases || plan.gate_within_up) {
+      for (std::int64_t e = 0; e < plan_.count; ++e) experts_.emplace_back(weights.scope(prefix(e)), width_, plan);
+      return;
+    }
+    std::vector<TensorSpec> specs;
+    for (std::int64_t e = 0; e < plan_.count; ++e) {
+      if (!plan.gate.empty()) specs.push_back({prefix(e) + plan.gate + ".weight", {plan.width, width_}});
+      specs.push_back({prefix(e) + plan.up + ".weight", {plan.width, width_}});
+      specs.push_back({prefix(e) + plan.down + ".weight", {width_, plan.width}});
+    }
+    const std::vector<ConstTensor> all = weights.matrices(std::move(specs));
+    for (auto next = all.begin(); next != all.end();) {
+      const ConstTensor gate = plan.gate.empty() ? ConstTensor() : *next++, up = *next++, down = *next++;
+      experts_.emplace_back(gate, up, down);
+    }
+  }
+
+  /// Bytes from the matrices of one expert to those of the next.
+  struct Strides {
+    std::int64_t into = 0, out_of = 0;
+  };
+  /// Null where they are not the same for all, or there are biases or factors too.
+  std::optional<Strides> strides() const {
+    if (cache_ || plan_.expert.biases || experts_.size() < 2 || !experts_.front().is_plain()) return {};
+    const auto bytes_between = [](ConstTensor a, ConstTensor b) {
+      return static_cast<const std::byte*>(b.data) - static_cast<const std::byte*>(a.data);
+    };
+    std::vector<std::vector<std::int64_t>> steps;  // of each of an expert's matrices
+    for (std::size_t e = 1; e < experts_.size(); ++e) {
+      const std::vector<ConstTensor> before = experts_[e - 1].matrices(), own = experts_[e].matrices();
+      std::vector<std::int64_t>& step = steps.emplace_back();
+      for (std::size_t i = 0; i < own.size(); ++i) {
+        if (own[i].dtype != before[i].dtype) return {};
+        step.push_back(bytes_between(before[i], own[i]));
+      }
+    }
+    const bool same =
+        std::ranges::all_of(steps, [&](const auto& step) { return step == steps.front() && step.front() == step.rbegin()[1]; });
+    return same ? std::optional(Strides{steps.front().front(), steps.front().back()}) : std::nullopt;
+  }
+
+  /// Where the device reads it.
+  MlpWeights expert(std::int32_t e) const {
+    const MlpWeights& own = experts_[static_cast<std::size_t>(e)];
+    return cache_ ? own.brought(*cache_) : own;
   }
 
   /// y = σ(shared_gate x) · MLP_shared(x), or without such a gate, or 0
@@ -151,8 +234,9 @@ class Experts final : public Ffn {
   void add_experts(Context& ctx, const ExpertChoice& choice, ConstTensor x, Tensor y) const {
     if (x.rows() == 1) return add_experts_of_one(ctx, choice, x, y);
     Backend& backend = ctx.backend;
+    const std::vector<std::int32_t> ids = host_ids(ctx, choice);
     PartitionOrder order;
-    order_by_partition(order, choice.host_ids(), ctx.cu_seqlens(), plan_.count);
+    order_by_partition(order, ConstTensor(ids.data(), DType::i32, choice.ids.shape), ctx.cu_seqlens(), plan_.count);
     for (std::size_t r = 0; r < order.run.size(); ++r) {
       const Workspace::Mark mark(ctx.workspace);
       const std::int32_t e = order.run[r], begin = order.cu_seqlens[r], n = order.cu_seqlens[r + 1] - begin;
@@ -161,30 +245,36 @@ class Experts final : public Ffn {
              w = ctx.workspace.tensor({n, 1});
       backend.gather_rows(x_e, x, tokens);
       backend.gather_rows(w, choice.weights.columns(e, {1}), tokens);
-      experts_[static_cast<std::size_t>(e)].into(ctx, y_e, x_e);
+      expert(e).into(ctx, y_e, x_e);
       backend.scatter_add_rows(y, y_e, tokens, Tensor(w.data, DType::f32, {n}));
     }
   }
 
-  /// The same of one token, whose experts follow one another with nothing between them; the numbers are those of the sum one by one.
+  /// The same of one token; on the CPU the numbers are those of the sum one by one.
   void add_experts_of_one(Context& ctx, const ExpertChoice& choice, ConstTensor x, Tensor y) const {
     const Workspace::Mark mark(ctx.workspace);
-    std::vector<std::int32_t> experts = choice.ids;
-    std::ranges::sort(experts);
-    const std::vector<std::int32_t> token(experts.size(), 0);
-    const Tensor all = ctx.workspace.tensor({choice.chosen, width_}, x.dtype), w = ctx.workspace.tensor({choice.chosen, 1});
-    ctx.backend.gather_rows(w, ConstTensor(choice.weights.data, DType::f32, {plan_.count, 1}), experts.data());
-    for (std::int64_t i = 0; i < choice.chosen; ++i) {
-      experts_[static_cast<std::size_t>(experts[static_cast<std::size_t>(i)])].into(ctx, all.slice(i, 1), x);
+    if (strides_ && ctx.backend.steps_experts() && x.dtype == DType::f32) {
+      const MlpWeights& first = experts_.front();
+      return ctx.backend.expert_step(
+          {y, x, choice.ids, choice.weights, first.gate(), first.up(), first.down(), strides_->into, strides_->out_of}, ctx.workspace);
     }
-    ctx.backend.scatter_add_rows(y, all, token.data(), Tensor(w.data, DType::f32, {choice.chosen}));
+    std::vector<std::int32_t> experts = host_ids(ctx, choice);
+    std::ranges::sort(experts);
+    const std::int64_t k = std::ssize(experts);
+    const std::vector<std::int32_t> token(experts.size(), 0);
+    const Tensor all = ctx.workspace.tensor({k, width_}, x.dtype), w = ctx.workspace.tensor({k, 1});
+    ctx.backend.gather_rows(w, ConstTensor(choice.weights.data, DType::f32, {plan_.count, 1}), experts.data());
+    for (std::int64_t i = 0; i < k; ++i) expert(experts[static_cast<std::size_t>(i)]).into(ctx, all.slice(i, 1), x);
+    ctx.backend.scatter_add_rows(y, all, token.data(), Tensor(w.data, DType::f32, {k}));
   }
 
   ExpertsPlan plan_;
   std::int64_t hidden_, width_;
   Linear router_, shared_gate_, into_latent_, out_of_latent_;
-  std::vector<float> correction_;
+  ConstTensor correction_;
   std::vector<MlpWeights> experts_;
+  std::optional<Strides> strides_;      // null: where an expert lies has to be looked up
+  std::shared_ptr<ExpertCache> cache_;  // of experts in the host's memory; null: the device has them all
   MlpWeights shared_;
 };
 

@@ -25,11 +25,9 @@ struct ExpertsPlan {
   std::vector<std::pair<std::string, std::string>> packed{{"experts.gate_up_proj", "experts.down_proj"}};
   std::vector<std::string> router{"gate"};  // likewise
 
-  bool sigmoid = false;                        // scores are σ(router x), each for itself, instead of a softmax over all
-  std::string correction;                      // name of a bias of the scores that only chooses; empty: none
-  std::int64_t groups = 1, chosen_groups = 1;  // experts come from the groups whose two best scores have the largest sums
-  bool renormalise = true;                     // the weights of the chosen are divided by their sum + renormalise_eps
-  float renormalise_eps = 0, factor = 1;
+  bool sigmoid = false;    // scores are σ(router x), each for itself, instead of a softmax over all
+  std::string correction;  // name of a bias of the scores that only chooses; empty: none
+  ScoredChoice how;        // of a softmax: whether the weights of the chosen are divided by their sum
 
   std::int64_t latent = 0;  // width of what the experts read and write, projected from and to the model's; 0: the model's own
   std::string shared;       // what stands before the names of the shared expert; empty: there is none

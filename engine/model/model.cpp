@@ -48,35 +48,6 @@ class FirstValues final : public ChannelSink {
 
 }  // namespace
 
-std::shared_ptr<Model> Model::load(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend,
-                                   std::span<const std::int64_t> layers_of_devices) {
-  const std::string name = checkpoint->path.string();
-  std::shared_ptr<const Loaded> loaded;
-  try {
-    Plan plan = plan_model(Config::parse(checkpoint->config));
-    plan.notes.insert(plan.notes.begin(), checkpoint->notes.begin(), checkpoint->notes.end());
-    std::vector<StoredTensor> tensors = regular_tensors(*checkpoint, plan);
-    Placement placement;
-    std::vector<Backend*> of_layers;
-    Backend* at_home = backend.get();
-    if (Devices* const devices = backend->devices()) {
-      placement = layers_of_devices.empty() ? place_layers(plan, tensors, *devices) : place_layers(plan, layers_of_devices, *devices);
-      for (const std::size_t device : placement.of_layer) of_layers.push_back(&devices->at(device));
-      at_home = &devices->at(Devices::home);
-    }
-    StoredWeights weights(std::move(tensors), *at_home, std::move(of_layers));
-    loaded = std::make_shared<const Loaded>(std::move(checkpoint), std::move(plan), std::move(placement), std::move(weights));
-  } catch (const Error& error) {
-    throw Error(fmt::format("{}: {}", name, error.what()));
-  }
-  loaded->checkpoint->require_whole_files();
-  return std::shared_ptr<Model>(new Model(std::move(loaded), std::move(backend)));
-}
-
-std::shared_ptr<Model> Model::beside(std::shared_ptr<Backend> backend) const {
-  return std::shared_ptr<Model>(new Model(loaded_, std::move(backend)));
-}
-
 Stack::Stack(const Plan& plan, Weights& weights) {
   embeddings = weights.matrix(plan.embeddings, {plan.vocab, plan.hidden});
   const bool shared_head = plan.tied && !weights.has(plan.head);
@@ -120,36 +91,6 @@ std::vector<TensorSpec> model_tensors(const Config& config) {
 
 namespace {
 
-/// Tensors that the forward pass did not ask for: heads for other tasks are noted. Throws Error naming all others, for they may belong to
-/// the computation.
-void account_for_unused(std::vector<std::string> unused, Plan& plan) {
-  const auto is_other_task = [](const std::string& name) {
-    const std::array<std::string_view, 4> heads{"score.", "classifier.", "v_head.", "value_head."};
-    return std::ranges::any_of(heads, [&](std::string_view head) { return name.starts_with(head); });
-  };
-  const auto heads = std::ranges::stable_partition(unused, [&](const std::string& name) { return !is_other_task(name); });
-  if (!heads.empty()) plan.notes.push_back(fmt::format("passed over: a head for another task, {}", heads.front()));
-  unused.erase(heads.begin(), heads.end());
-  if (unused.empty()) return;
-  constexpr std::size_t named = 4;
-  const std::string more = unused.size() > named ? fmt::format(" and {} more", unused.size() - named) : "";
-  unused.resize(std::min(unused.size(), named));
-  throw Error(
-      fmt::format("tensor{} {}{}: not used by a {} model of this config, which lacks what says how they enter, unless they do not "
-                  "belong into this file",
-                  unused.size() > 1 ? "s" : "", fmt::join(unused, ", "), more, plan.family));
-}
-
-}  // namespace
-
-Model::Loaded::Loaded(std::shared_ptr<const Checkpoint> checkpoint_, Plan plan_, Placement placement_, StoredWeights weights)
-    : checkpoint(std::move(checkpoint_)), plan(std::move(plan_)), stack(plan, weights), placement(std::move(placement_)) {
-  account_for_unused(weights.unused(), plan);
-  weight_memory = weights.take_buffers();
-}
-
-namespace {
-
 void describe_memory(LayerInfo& layer, const MixerLayout& layout) {
   const MixerRow& row = mixer_row(layer.mixer);
   layer.memory = layout.memory_kind.empty() ? row.memory : layout.memory_kind;
@@ -163,7 +104,7 @@ ModelInfo Model::info() const {
   info.name = checkpoint().name;
   info.family = plan_.family;
   info.device = backend_->description();
-  if (places_.size() > 1) info.placement = loaded_->placement.reasons;
+  if (places_.size() > 1 || loaded_->placement.first_on_host >= 0) info.placement = loaded_->placement.reasons;
   info.parameters = checkpoint().parameters();
   info.weight_bytes = checkpoint().bytes();
   info.trained_length = trained_length(checkpoint());

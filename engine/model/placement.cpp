@@ -89,7 +89,10 @@ std::vector<PartBytes> part_bytes(const Plan& plan, const std::vector<StoredTens
   return weights.parts;
 }
 
-Placement place_layers(std::span<const PartBytes> parts, std::span<const DeviceRoom> rooms) {
+namespace {
+
+/// None where there is no room.
+std::optional<Placement> placed_where_there_is_room(std::span<const PartBytes> parts, std::span<const DeviceRoom> rooms) {
   const std::size_t layers = parts.size() - 1;
   const bool with_host = !std::ranges::all_of(rooms, &DeviceRoom::own_memory);
   for (std::size_t on_host = 0; on_host <= (with_host ? layers : 0); ++on_host) {
@@ -103,8 +106,34 @@ Placement place_layers(std::span<const PartBytes> parts, std::span<const DeviceR
       (smaller ? most : least) = share;
       if (smaller) placed = std::move(smaller);
     }
-    return {*placed, reasons_of(parts, rooms, *placed)};
+    return Placement{.of_layer = *placed, .reasons = reasons_of(parts, rooms, *placed), .expert_bytes = {}};
   }
+  return std::nullopt;
+}
+
+/// The experts of the layers from `first` on in the host's memory. None where there is still no room.
+std::optional<Placement> with_experts_on_host(std::span<const PartBytes> parts, std::span<const DeviceRoom> rooms, std::size_t first) {
+  std::vector<PartBytes> rest(parts.begin(), parts.end());
+  std::vector<DeviceRoom> smaller(rooms.begin(), rooms.end());
+  std::vector<std::size_t> for_experts;
+  std::size_t on_host = 0;
+  for (std::size_t layer = first; layer + 1 < parts.size(); ++layer) {
+    rest[layer].own -= parts[layer].experts;
+    on_host += parts[layer].experts;
+  }
+  for (DeviceRoom& room : smaller) room.bytes -= for_experts.emplace_back(room.bytes / 8);
+  std::optional<Placement> placement = placed_where_there_is_room(rest, smaller);
+  if (!placement) return std::nullopt;
+  for (std::size_t device = 0; device < rooms.size(); ++device)
+    placement->reasons[device] += fmt::format("; {} more for the experts chosen last", gigabytes(for_experts[device]));
+  placement->reasons.push_back(fmt::format("the experts of {}, {}, stay in the host's memory and come to the device as they are chosen",
+                                           layers_text(first, parts.size() - 1 - first), gigabytes(on_host)));
+  placement->first_on_host = static_cast<std::int64_t>(first);
+  placement->expert_bytes = std::move(for_experts);
+  return placement;
+}
+
+[[noreturn]] void refuse(std::span<const PartBytes> parts, std::span<const DeviceRoom> rooms) {
   const std::size_t all =
       std::accumulate(parts.begin(), parts.end(), std::size_t{0}, [](std::size_t sum, const PartBytes& part) { return sum + part.own; });
   std::vector<std::string> have;
@@ -113,13 +142,43 @@ Placement place_layers(std::span<const PartBytes> parts, std::span<const DeviceR
                           kPlacedTokens, fmt::join(have, ", ")));
 }
 
-Placement place_layers(const Plan& plan, const std::vector<StoredTensor>& tensors, Devices& devices) {
-  std::vector<DeviceRoom> rooms;
-  for (const Devices::Device& device : devices.all()) {
-    const std::size_t free = device.backend->free_bytes();
-    rooms.push_back({device.name, free - free / 8, device.backend->has_own_memory()});
+std::optional<Placement> placed_with_experts(std::span<const PartBytes> parts, std::span<const DeviceRoom> rooms) {
+  std::optional<Placement> placement = placed_where_there_is_room(parts, rooms);
+  const bool with_host = !std::ranges::all_of(rooms, &DeviceRoom::own_memory);
+  for (std::size_t first = parts.size() - 1; !placement && !with_host && first-- > 0;) {
+    if (parts[first].experts > 0) placement = with_experts_on_host(parts, rooms, first);
   }
-  return place_layers(part_bytes(plan, tensors), rooms);
+  return placement;
+}
+
+DeviceRoom room_of(std::string name, Backend& device) {
+  const std::size_t free = device.free_bytes();
+  return {std::move(name), free - free / 8, device.has_own_memory()};
+}
+
+}  // namespace
+
+Placement place_layers(std::span<const PartBytes> parts, std::span<const DeviceRoom> rooms) {
+  if (std::optional<Placement> placement = placed_where_there_is_room(parts, rooms)) return *placement;
+  refuse(parts, rooms);
+}
+
+Placement place_layers_and_experts(std::span<const PartBytes> parts, std::span<const DeviceRoom> rooms) {
+  if (std::optional<Placement> placement = placed_with_experts(parts, rooms)) return *placement;
+  refuse(parts, rooms);
+}
+
+Placement place_layers(const Plan& plan, const std::vector<StoredTensor>& tensors, Backend& device) {
+  std::vector<DeviceRoom> rooms;
+  if (Devices* const devices = device.devices()) {
+    for (const Devices::Device& one : devices->all()) rooms.push_back(room_of(one.name, *one.backend));
+    return place_layers_and_experts(part_bytes(plan, tensors), rooms);
+  }
+  const bool has_experts = std::ranges::any_of(plan.layers, [](const LayerPlan& layer) { return layer.ffn == FfnKind::experts; });
+  if (!has_experts || !device.has_own_memory()) return {};
+  rooms.push_back(room_of("the device", device));
+  const std::optional<Placement> placement = placed_with_experts(part_bytes(plan, tensors), rooms);
+  return placement && placement->first_on_host >= 0 ? *placement : Placement{};
 }
 
 Placement place_layers(const Plan& plan, std::span<const std::int64_t> layers_of_devices, Devices& devices) {

@@ -34,20 +34,20 @@ float scale_of(const TensorSpec& spec) {
   return 1 / std::sqrt(static_cast<float>(spec.shape.back()));
 }
 
-/// What number i of a tensor lies around.
-float centre_of(const TensorSpec& spec, std::int64_t i) {
+/// What the numbers of a tensor lie around.
+float centre_of(const TensorSpec& spec) {
   if (spec.name.ends_with("norm.weight") || spec.name.ends_with("norm_f.weight") || spec.name.ends_with("swish_gate.weight")) return 1;
   if (spec.name.ends_with("gk_proj.1.bias")) return 2;
-  // A state space that forgets
-  if (spec.name.ends_with("s4.kernel.A") && i / spec.shape[1] == i % spec.shape[1]) return -2;
   return spec.name.ends_with("s4.kernel.log_dt") ? -1 : 0;
 }
 
 /// The numbers from `begin` to `end`.
 void fill(std::byte* bytes, const TensorSpec& spec, DType dtype, std::int64_t begin, std::int64_t end, Deviates& deviates) {
-  const float scale = scale_of(spec);
+  const float scale = scale_of(spec), centre = centre_of(spec);
+  const bool forgets = spec.name.ends_with("s4.kernel.A");  // a state space, along its diagonal
   for (std::int64_t i = begin; i < end; ++i) {
-    const float value = centre_of(spec, i) + scale * deviates.normal();
+    const bool on_diagonal = forgets && i / spec.shape[1] == i % spec.shape[1];
+    const float value = (on_diagonal ? -2 : centre) + scale * deviates.normal();
     if (dtype == DType::f32) {
       reinterpret_cast<float*>(bytes)[i] = value;
     } else {
@@ -58,7 +58,7 @@ void fill(std::byte* bytes, const TensorSpec& spec, DType dtype, std::int64_t be
 
 /// All of so many; where that is more than a block, blocks with seeds of their own.
 void fill(std::byte* bytes, const TensorSpec& spec, DType dtype, std::int64_t size, Deviates& deviates) {
-  constexpr std::int64_t block = std::int64_t{1} << 20;
+  constexpr std::int64_t block = std::int64_t{1} << 16;
   if (size <= block) return fill(bytes, spec, dtype, 0, size, deviates);
   const std::uint64_t seed = deviates.bits();
   parallel_for((size + block - 1) / block, [&](std::int64_t b) {
@@ -79,7 +79,8 @@ std::shared_ptr<const Checkpoint> random_checkpoint(const Config& config, std::u
     StoredTensor tensor;
     tensor.name = spec.name;
     tensor.shape = spec.shape;
-    tensor.dtype = spec.shape.size() == 2 ? dtype : DType::f32;
+    const bool is_matrix = spec.shape.size() == 2 || (spec.shape.size() == 3 && spec.shape[1] > 1);  // of all experts together
+    tensor.dtype = is_matrix ? dtype : DType::f32;
     const std::shared_ptr<std::byte[]> bytes(new std::byte[static_cast<std::size_t>(tensor.bytes())]);
     fill(bytes.get(), spec, tensor.dtype, tensor.size(), deviates);
     tensor.data = bytes.get();

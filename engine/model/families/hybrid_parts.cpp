@@ -160,15 +160,15 @@ ExpertsPlan grouped_experts(const Config& config, const ExpertKeys& keys) {
   plan.chosen = config.integer(keys.chosen, std::min(keys.default_chosen, plan.count), 1, plan.count);
   plan.sigmoid = true;
   plan.correction = "gate.e_score_correction_bias";
-  plan.groups = config.integer(keys.groups, 1, 1, plan.count);
-  plan.chosen_groups = config.integer("topk_group", 1, 1, plan.groups);
-  const std::int64_t in_group = divided(plan.count, keys.count, plan.groups, keys.groups);
-  if (plan.chosen_groups * in_group < plan.chosen)
-    throw Error(fmt::format("config: \"{}\" is {}, but the {} chosen groups have {} experts", keys.chosen, plan.chosen, plan.chosen_groups,
-                            plan.chosen_groups * in_group));
-  plan.renormalise = config.boolean(keys.renormalise, true);
-  plan.renormalise_eps = 1e-20F;
-  plan.factor = static_cast<float>(config.number("routed_scaling_factor", 1));
+  plan.how.groups = config.integer(keys.groups, 1, 1, plan.count);
+  plan.how.chosen_groups = config.integer("topk_group", 1, 1, plan.how.groups);
+  const std::int64_t in_group = divided(plan.count, keys.count, plan.how.groups, keys.groups);
+  if (plan.how.chosen_groups * in_group < plan.chosen)
+    throw Error(fmt::format("config: \"{}\" is {}, but the {} chosen groups have {} experts", keys.chosen, plan.chosen, plan.how.chosen_groups,
+                            plan.how.chosen_groups * in_group));
+  plan.how.renormalise = config.boolean(keys.renormalise, true);
+  plan.how.eps = 1e-20F;
+  plan.how.factor = static_cast<float>(config.number("routed_scaling_factor", 1));
   plan.shared = "shared_experts.";
   return plan;
 }

@@ -23,9 +23,9 @@ ExpertsPlan experts_of(const Config& config) {
   plan.expert = with_numbered_names(config.integer("moe_intermediate_size"));
   plan.sigmoid = true;
   if (config.boolean("use_expert_bias", true)) plan.correction = "expert_bias";
-  plan.renormalise = config.boolean("norm_topk_prob", true);
-  plan.renormalise_eps = 1e-6F;
-  plan.factor = static_cast<float>(config.number("routed_scaling_factor", 1));
+  plan.how.renormalise = config.boolean("norm_topk_prob", true);
+  plan.how.eps = 1e-6F;
+  plan.how.factor = static_cast<float>(config.number("routed_scaling_factor", 1));
   return plan;
 }
 

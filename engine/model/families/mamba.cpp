@@ -50,7 +50,7 @@ ExpertsPlan experts_of_jamba(const Config& config, std::int64_t count, const Mlp
   plan.chosen = config.integer("num_experts_per_tok", 2, 1, count);
   plan.expert = expert;
   plan.router = {"router"};
-  plan.renormalise = false;
+  plan.how.renormalise = false;
   return plan;
 }
 

@@ -23,7 +23,7 @@ ExpertsPlan experts_of(const Config& config) {
   ExpertsPlan plan{.count = config.integer("num_experts", 512, 1, 1'000'000)};
   plan.chosen = config.integer("num_experts_per_tok", 10, 1, plan.count);
   plan.expert.width = config.integer("moe_intermediate_size", 512);
-  plan.renormalise = config.boolean("norm_topk_prob", true);
+  plan.how.renormalise = config.boolean("norm_topk_prob", true);
   plan.shared = "shared_expert.";
   plan.shared_expert.width = config.integer("shared_expert_intermediate_size", 512);
   plan.shared_gate = "shared_expert_gate";

@@ -15,7 +15,7 @@
 
 namespace statescope::test {
 
-class LockedDevice final : public Backend {
+class LockedDevice : public Backend {
  public:
   std::string description() const override { return "a locked device"; }
   Buffer allocate(std::size_t bytes) override {
