@@ -19,6 +19,7 @@ namespace {
 
 struct Options : bench::ModelChoice {
   std::int64_t layers = 0, context = 0, at_once = 0;
+  std::size_t leave = 0;
   bool logits = false, json = false;
   int runs = 25, tokens = 20;
   std::vector<std::int64_t> prompts;
@@ -26,8 +27,13 @@ struct Options : bench::ModelChoice {
 
 class ModelBench {
  public:
-  explicit ModelBench(const Options& options)
-      : options_(options), model_(Model::load(bench::open(options.model, options.layers), open_device(options.device))) {
+  explicit ModelBench(const Options& options) : options_(options), device_(open_device(options.device)), ballast_(all_but(options.leave)) {
+    const double loading = seconds([&] { model_ = Model::load(bench::open(options.model, options.layers), device_); });
+    if (!options.json) fmt::print("loading, with the making of a config's weights: {:.1f} s\n", loading);
+    for (const std::string& line : model_->info().placement) fmt::print("{}\n", line);
+    last_.resize(static_cast<std::size_t>(model_->hidden()));
+    logits_.resize(static_cast<std::size_t>(model_->vocab()));
+    logits_memory_ = device_->allocate(logits_.size() * sizeof(float));
     const std::int64_t longest =
         std::max({std::int64_t{1}, options.context, options.prompts.empty() ? 0 : *std::ranges::max_element(options.prompts)});
     for (std::int64_t t = 0; t < longest; ++t) ids_.push_back(static_cast<std::int32_t>(t * 7919 % model_->vocab()));
@@ -50,6 +56,11 @@ class ModelBench {
   }
 
  private:
+  /// Takes the device's memory but so many bytes; 0: none.
+  Buffer all_but(std::size_t bytes) const {
+    const std::size_t free = device_->free_bytes();
+    return bytes > 0 && bytes < free ? device_->allocate(free - bytes) : Buffer();
+  }
   Tensor hidden(std::int64_t rows) const { return {hidden_memory_.get(), DType::f32, {rows, model_->hidden()}}; }
   void download(const Tensor& row, std::vector<float>& to) {
     model_->backend().download(Tensor(to.data(), DType::f32, {1, static_cast<std::int64_t>(to.size())}), row);
@@ -99,11 +110,12 @@ class ModelBench {
   }
 
   Options options_;
+  std::shared_ptr<Backend> device_;
+  Buffer ballast_;
   std::shared_ptr<Model> model_;
   std::vector<std::int32_t> ids_;
-  std::vector<float> last_ = std::vector<float>(static_cast<std::size_t>(model_->hidden())),
-                     logits_ = std::vector<float>(static_cast<std::size_t>(model_->vocab()));
-  Buffer hidden_memory_, logits_memory_ = model_->backend().allocate(logits_.size() * sizeof(float));
+  std::vector<float> last_, logits_;
+  Buffer hidden_memory_, logits_memory_;
 };
 
 }  // namespace
@@ -118,6 +130,8 @@ int main(int argc, char** argv) {
   app.add_option("--at-once", options.at_once, "tokens of a prompt's pass; 0: all")->check(CLI::NonNegativeNumber);
   app.add_option("--context", options.context, "tokens before those that are measured one by one")->check(CLI::NonNegativeNumber);
   app.add_option("--layers", options.layers, "of a config's model, so many alone")->check(CLI::PositiveNumber);
+  app.add_option("--leave", options.leave, "of the device's memory so much alone, as 24GB; 0: all of it")
+      ->transform(CLI::AsSizeValue(true));
   app.add_flag("--logits", options.logits, "each token with logits");
   app.add_option("--runs", options.runs, "whose median counts")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--tokens", options.tokens, "of a run; 0: none")->check(CLI::NonNegativeNumber)->capture_default_str();
