@@ -340,7 +340,7 @@ int run_command(const RunArguments& arguments) {
     }
   }
   outcome.generate_seconds = seconds_since(generating);
-  if (!reader.are_finite() || find_not_finite(*model)) outcome.not_finite = not_finite(model, reader.ids());
+  if (!reader.are_finite() || find_not_finite(*model, LookedThrough::all_but_experts)) outcome.not_finite = not_finite(model, reader.ids());
   reader.write_dump(outcome.not_finite.text());
 
   std::vector<std::int32_t> answer;

@@ -75,7 +75,7 @@ std::int64_t first_not_finite(const StoredTensor& tensor) {
 /// Remembers which of a checkpoint's tensors a model reads: others, of a vision tower, say, may hold what they like.
 class AskedWeights final : public Weights {
  public:
-  explicit AskedWeights(std::vector<StoredTensor> tensors) {
+  AskedWeights(std::vector<StoredTensor> tensors, LookedThrough which) : which_(which) {
     for (StoredTensor& tensor : tensors) tensors_.emplace(tensor.name, tensor);
   }
 
@@ -85,6 +85,9 @@ class AskedWeights final : public Weights {
     return found == tensors_.end() || axis >= found->second.shape.size() ? fallback : found->second.shape[axis];
   }
   ConstTensor matrix(const std::string& name, std::vector<std::int64_t> /*shape*/) override { return ask(name).matrix(); }
+  ConstTensor expert_matrix(const std::string& name, std::vector<std::int64_t> /*shape*/) override {
+    return which_ == LookedThrough::all ? ask(name).matrix() : tensors_.at(name).matrix();
+  }
   ConstTensor matrix_in_order(const std::string& name, std::vector<std::int64_t> /*shape*/, std::span<const std::int64_t>) override {
     return ask(name).matrix();
   }
@@ -114,6 +117,7 @@ class AskedWeights final : public Weights {
     asked_.insert(name);
     return tensors_.at(name);
   }
+  LookedThrough which_;
   std::map<std::string, StoredTensor> tensors_;
   std::set<std::string> asked_;
 };
@@ -135,8 +139,8 @@ std::vector<std::int64_t> indices_of(std::int64_t element, const std::vector<std
 }
 
 /// By the plan's names.
-std::optional<NotFiniteWeight> find_in_weights(const Checkpoint& checkpoint, Plan plan) {
-  AskedWeights weights(regular_tensors(checkpoint, plan));
+std::optional<NotFiniteWeight> find_in_weights(const Checkpoint& checkpoint, Plan plan, LookedThrough which = LookedThrough::all) {
+  AskedWeights weights(regular_tensors(checkpoint, plan), which);
   const Stack asked(plan, weights);  // only asks
   for (const StoredTensor& tensor : weights.asked()) {
     const std::int64_t at = first_not_finite(tensor);
@@ -231,7 +235,9 @@ nlohmann::json to_json(const NotFinite& found) {
   return all;
 }
 
-std::optional<NotFiniteWeight> find_not_finite(const Model& model) { return find_in_weights(model.checkpoint(), model.plan()); }
+std::optional<NotFiniteWeight> find_not_finite(const Model& model, LookedThrough tensors) {
+  return find_in_weights(model.checkpoint(), model.plan(), tensors);
+}
 std::optional<NotFiniteWeight> find_not_finite(const Checkpoint& checkpoint) {
   return find_in_weights(checkpoint, plan_model(Config::parse(checkpoint.config)));
 }
@@ -243,7 +249,10 @@ std::optional<NotFiniteActivation> find_not_finite(Run& run) {
   return find_in_logits(run);
 }
 
-NotFinite not_finite(Run& run) { return {find_not_finite(run.model()), find_not_finite(run)}; }
+NotFinite not_finite(Run& run) {
+  const std::optional<NotFiniteActivation> activation = find_not_finite(run);
+  return {find_not_finite(run.model(), activation ? LookedThrough::all : LookedThrough::all_but_experts), activation};
+}
 
 NotFinite not_finite(const std::shared_ptr<Model>& model, std::span<const std::int32_t> ids) {
   Run run(model);

@@ -45,15 +45,18 @@ struct NotFinite {
 /// "inf", "-inf", a layer is its number, "embedding" or "head". Null where all is finite.
 nlohmann::json to_json(const NotFinite& found);
 
+/// Which tensors are looked through. Experts that no token goes to play no part in what is computed, and may lie on the disk still.
+enum class LookedThrough { all, all_but_experts };
+
 /// In the order of names, of the tensors that the model reads. On any thread; the time is that of reading them from memory once.
-std::optional<NotFiniteWeight> find_not_finite(const Model& model);
+std::optional<NotFiniteWeight> find_not_finite(const Model& model, LookedThrough tensors = LookedThrough::all);
 /// Likewise, without a model. Throws Error.
 std::optional<NotFiniteWeight> find_not_finite(const Checkpoint& checkpoint);
 /// The first token, and of it the first layer, where a residual stream is not finite; else the first layer whose state is not after the
 /// last token; else the last token's logits. Throws Error.
 std::optional<NotFiniteActivation> find_not_finite(Run& run);
 
-/// Both of a run and its model.
+/// Both of a run and its model; of experts where there is an activation.
 NotFinite not_finite(Run& run);
 /// Both, of these tokens: they are read for it.
 NotFinite not_finite(const std::shared_ptr<Model>& model, std::span<const std::int32_t> ids);

@@ -196,7 +196,7 @@ ScorerPool::ScorerPool(std::shared_ptr<const Checkpoint> checkpoint, const Devic
       scorers_.push_back(std::make_unique<Scorer>(i == 0 ? Model::load(checkpoint, std::move(cpu)) : model().beside(std::move(cpu))));
     }
   }
-  weights_are_finite_ = !find_not_finite(model());
+  weights_are_finite_ = !find_not_finite(model(), LookedThrough::all_but_experts);
 }
 
 void ScorerPool::check_weights(const std::function<ScoredSequence()>& make) {

@@ -1,13 +1,20 @@
 // Experts that stay in the host's memory: a model that keeps them there is, to the bit, the model that has them on its device.
 #include "engine/model/expert_cache.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <fstream>
+
 #include "engine/error.h"
+#include "engine/run/not_finite.h"
 #include "kernels/checked/operands.h"
 #include "tests/catch.h"
 #include "tests/engine/model/golden.h"
 #include "tests/engine/model/locked_device.h"
 #include "tests/engine/model/small_models.h"
 #include "tests/kernels/device_cases.h"
+#include "tests/temporary_folder.h"
 
 namespace statescope::test::expert_cache_test {
 namespace {
@@ -72,6 +79,16 @@ std::vector<float> read(Model& model) {
   return all;
 }
 
+/// How many of a tensor's bytes the page cache holds.
+std::int64_t resident_bytes(const StoredTensor& tensor) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(tensor.data) / page * page,
+             end = reinterpret_cast<std::uintptr_t>(tensor.data) + static_cast<std::uintptr_t>(tensor.bytes());
+  std::vector<unsigned char> pages((end - begin + page - 1) / page);
+  if (mincore(reinterpret_cast<void*>(begin), end - begin, pages.data()) != 0) throw std::runtime_error("mincore");
+  return std::ranges::count_if(pages, [](unsigned char state) { return (state & 1) != 0; }) * static_cast<std::int64_t>(page);
+}
+
 /// What a device must have for a room of so many bytes.
 std::size_t free_for(std::size_t room) { return room + room / 7 + 8; }
 
@@ -104,6 +121,37 @@ TEST_CASE("experts on the host: the logits are to the bit those of the model tha
     }
     CHECK(tried > 0);
   }
+}
+
+TEST_CASE("experts on the disk: those that no token goes to are not read") {
+  // Zeros, so that every token goes to the first two of 64.
+  const Config config(qwen_config("qwen3_next", {{"num_experts", 64}, {"moe_intermediate_size", 4096}}));
+  const TemporaryFolder folder;
+  json header;
+  std::int64_t bytes = 0, of_experts = 0;
+  for (const TensorSpec& spec : model_tensors(config)) {
+    if (header.contains(spec.name)) continue;
+    const std::int64_t size = folded(spec.shape).size() * 4;
+    header[spec.name] = {{"dtype", "F32"}, {"shape", spec.shape}, {"data_offsets", {bytes, bytes + size}}};
+    bytes += size;
+    if (spec.name.find(".experts.") != spec.name.npos) of_experts += size;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // what is not aligned is copied, not mapped
+  const std::uint64_t length = text.size();
+  const std::filesystem::path file = folder.path() / "model.safetensors";
+  std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(&length), sizeof length) << text;
+  std::filesystem::resize_file(file, sizeof length + text.size() + static_cast<std::size_t>(bytes));
+  std::ofstream(folder.path() / "config.json") << config.raw().dump();
+  const std::shared_ptr<Model> model = Model::load(open_checkpoint(folder.path()), make_cpu_backend(1));
+  CHECK(!not_finite(model, some_ids(5)));
+  std::int64_t read = 0;
+  for (const StoredTensor& tensor : model->checkpoint().tensors) {
+    if (tensor.name.find(".experts.") != tensor.name.npos) read += resident_bytes(tensor);
+  }
+  CHECK(of_experts > 100'000'000);
+  CHECK(read > 0);
+  CHECK(read < of_experts / 8);
 }
 
 TEST_CASE("experts on the host: a CUDA device computes with those that it is brought what it computes with its own", "[device]") {

@@ -95,6 +95,24 @@ TEST_CASE("a head that is not finite is found, a tensor that no model reads may 
   CHECK(to_json(found)["activation"]["layer"] == "head");
 }
 
+TEST_CASE("an expert that no token went to plays no part, one that some token went to is named") {
+  for (const std::int64_t expert : {std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, std::int64_t{3}}) {
+    Editable checkpoint(qwen_config("qwen3_next"));
+    const std::string name = "model.layers.0.mlp.experts." + std::to_string(expert) + ".up_proj.weight";
+    // The first two have the largest scores of every token, for all weights of the others' scores are equal.
+    for (float& weight : checkpoint.floats("model.layers.0.mlp.gate.weight")) weight = 0;
+    checkpoint.floats(name)[7] = kNaN;
+    const std::shared_ptr<Model> model = Model::load(checkpoint.checkpoint(), make_cpu_backend(1));
+    const NotFinite found = not_finite(model, some_ids(20));
+    INFO("expert " << expert);
+    CHECK(found.weight.has_value() == (expert < 2));
+    CHECK(found.activation.has_value() == (expert < 2));
+    REQUIRE(find_not_finite(*model));
+    CHECK(find_not_finite(*model)->tensor == name);
+    CHECK(!find_not_finite(*model, LookedThrough::all_but_experts));
+  }
+}
+
 TEST_CASE("numbers that become infinite on the way are found without a weight") {
   Editable checkpoint(small_config("gla"));
   checkpoint.fill("model.layers.0.mlp.down_proj.weight", 3e38F).fill("model.layers.0.mlp.up_proj.weight", 3e38F);
