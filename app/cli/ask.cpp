@@ -219,7 +219,8 @@ std::string place_text(const HistoryQuestion& question, const LayerInfo& layer) 
   std::string text = fmt::format("layer {}", question.layer);
   if (layer.slots() > 1) {
     const std::string& name = layer.slot_names[static_cast<std::size_t>(question.slot)];
-    text += name == "shared" ? ", shared" : ", partition " + name;
+    const bool is_number = std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
+    text += ", " + (is_number ? "partition " + name : name);
   }
   text += fmt::format(", head {}", question.head);
   if (question.row >= 0) text += fmt::format(", row {}", question.row);

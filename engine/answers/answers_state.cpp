@@ -8,6 +8,7 @@
 #include "engine/analysis/memory_reading.h"
 #include "engine/analysis/parts.h"
 #include "engine/answers/answers.h"
+#include "engine/answers/levels.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -208,17 +209,12 @@ History with_memory_tokens_as_one(History history) {
   return history;
 }
 
-History history_of(const HistoryQuestion& question, Evidence& evidence) {
-  const MemoryTrace& trace = evidence.trace_of_state(question.layer);
-  check_index("slot", question.slot, std::ssize(trace.slots));
-  check_index("head", question.head, trace.H);
-  check_index("token", question.token, evidence.tokens());
+/// Of a state [K, V] of the question's slot and head.
+History history_of(const HistoryQuestion& question, const MemoryTrace& trace, const float* S, Evidence& evidence) {
   if (question.read) return read_history(question, trace, evidence);
   if (question.row >= 0) check_index("row", question.row, trace.K);
   if (question.column >= 0) check_index("column", question.column, trace.V);
   if (question.row < 0 && question.column >= 0) throw Error("a column without a row has no history");
-  const HeadState state = evidence.head_state(question.layer, question.head, question.token);
-  const float* S = state.matrix(question.slot);
   const Part part(question, S, trace);
   if (trace.of_cells()) return cell_history(question, trace, S, part, evidence);
   History history;
@@ -243,6 +239,33 @@ History history_of(const HistoryQuestion& question, Evidence& evidence) {
   history.written.assign(written.begin(), written.end());
   history.contribution.assign(contribution.begin(), contribution.end());
   return history;
+}
+
+/// Of the tokens that the level holds.
+History history_of_level(const HistoryQuestion& question, Evidence& evidence) {
+  check_index("slot", question.slot, std::ssize(evidence.layer(question.layer).slot_names));
+  check_index("head", question.head, evidence.layer(question.layer).heads);
+  check_index("token", question.token, evidence.tokens());
+  const HeadState state = evidence.head_state(question.layer, question.head, question.token);
+  const float* const S = state.matrix(question.slot);
+  const MemoryTrace trace = trace_of_level(question.layer, question.slot, question.head, question.token, S, evidence);
+  HistoryQuestion alone = question;
+  alone.slot = alone.head = 0;
+  History history = history_of(alone, trace, S, evidence);
+  const auto [from, to] = tokens_of_level(question.slot, question.token);
+  history.token.resize(std::min(history.token.size(), static_cast<std::size_t>(to - from)));
+  for (std::vector<float>* all : {&history.coefficient, &history.written, &history.contribution}) all->resize(history.token.size());
+  return history;
+}
+
+History history_of(const HistoryQuestion& question, Evidence& evidence) {
+  if (has_levels(evidence.layer(question.layer))) return history_of_level(question, evidence);
+  const MemoryTrace& trace = evidence.trace_of_state(question.layer);
+  check_index("slot", question.slot, std::ssize(trace.slots));
+  check_index("head", question.head, trace.H);
+  check_index("token", question.token, evidence.tokens());
+  const HeadState state = evidence.head_state(question.layer, question.head, question.token);
+  return history_of(question, trace, state.matrix(question.slot), evidence);
 }
 
 History answer(const HistoryQuestion& question, Evidence& evidence) { return with_memory_tokens_as_one(history_of(question, evidence)); }

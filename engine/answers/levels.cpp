@@ -72,4 +72,40 @@ AttentionRows attention_of_levels(std::int64_t layer, std::int64_t level, std::i
   return result;
 }
 
+LevelTokens tokens_of_level(std::int64_t level, std::int64_t t) {
+  if (level == 0) return {t, t + 1};
+  const std::int64_t size = std::int64_t{1} << (level - 1);
+  return (t & size) != 0 ? LevelTokens{t / size * size - size, t / size * size} : LevelTokens{};
+}
+
+MemoryTrace trace_of_level(std::int64_t layer, std::int64_t level, std::int64_t head, std::int64_t t, const float* state,
+                           Evidence& evidence) {
+  for (const Stretch& stretch : evidence.course(layer)) {
+    if (!stretch.edits.scaled.empty() || stretch.edits.imported)
+      throw Error("an intervention has changed the states of this layer: who wrote its levels is not told then");
+  }
+  const LayerInfo& info = evidence.layer(layer);
+  const std::int64_t H = info.heads, K = info.rows, V = info.columns;
+  const OfHead C(shown(layer, "q", evidence), head, H), B(shown(layer, "k", evidence), head, H), v(shown(layer, "v", evidence), head, H),
+      log_decay(shown(layer, "log_decay", evidence), head, H), scale(shown(layer, "level_scale", evidence), head, H);
+  MemoryTrace trace{.H = 1, .K = K, .V = V, .decay_width = 1, .rates = {}, .slots = {}};
+  SlotVisits& visits = trace.slots.emplace_back();
+  const auto [from, to] = tokens_of_level(level, t);
+  // Those behind the level's last token write nothing and decay it.
+  for (std::int64_t s = from; from < to && s <= t; ++s) {
+    const float writes = s < to ? 1 : 0, reads = s == t ? scale[t][level] : 0;
+    visits.token.push_back(static_cast<std::int32_t>(s));
+    for (std::int64_t r = 0; r < K; ++r) visits.k.push_back(writes * B[s][r]);
+    for (std::int64_t r = 0; r < K; ++r) visits.q.push_back(reads * C[s][r]);
+    visits.v.insert(visits.v.end(), v[s], v[s] + V);
+    for (std::int64_t c = 0; c < V; ++c) {
+      double o = 0;
+      for (std::int64_t r = 0; s == t && r < K; ++r) o += double{reads} * C[s][r] * state[r * V + c];
+      visits.o.push_back(static_cast<float>(o));
+    }
+    visits.log_decay.push_back(*log_decay[s]);
+  }
+  return trace;
+}
+
 }  // namespace statescope

@@ -16,4 +16,16 @@ MemoryTrace decays_of_levels(std::int64_t layer, Evidence& evidence);
 AttentionRows attention_of_levels(std::int64_t layer, std::int64_t level, std::int64_t head, const AttentionPart& part, Evidence& evidence,
                                   const Done& done);
 
+/// Tokens [from, to).
+struct LevelTokens {
+  std::int64_t from = 0, to = 0;
+};
+/// Those that a level of token t holds: level 0 t itself, level ℓ where bit ℓ − 1 of t is set the 2^{ℓ−1} before t − (t mod 2^{ℓ−1}).
+LevelTokens tokens_of_level(std::int64_t level, std::int64_t t);
+
+/// One head of a level as token t has it, as a memory of a single slot that only those tokens wrote to: k = B, v = dt x, and what t reads
+/// of it, q = λ C; `state` is the level's [K, V]. Throws Error where an intervention has changed the layer's states.
+MemoryTrace trace_of_level(std::int64_t layer, std::int64_t level, std::int64_t head, std::int64_t t, const float* state,
+                           Evidence& evidence);
+
 }  // namespace statescope

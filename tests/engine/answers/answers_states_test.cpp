@@ -7,6 +7,7 @@
 
 #include "engine/analysis/needle_fate.h"
 #include "engine/answers/answers.h"
+#include "engine/answers/levels.h"
 #include "engine/error.h"
 #include "tests/catch.h"
 #include "tests/engine/analysis/evidence_of.h"
@@ -132,13 +133,11 @@ TEST_CASE("history: places that do not exist are refused in a line") {
   SmallEvidence softmax(small_config("transformer"), kTokens);
   CHECK_THROWS_WITH(answer(HistoryQuestion{}, softmax.evidence), "layer 0 keeps no matrix state");
   CHECK_THROWS_WITH(answer(StateQuestion{}, softmax.evidence), "layer 0 keeps no matrix state");
-  for (const json& config : {log_linear_config(), s4_config("hippo")}) {
-    SmallEvidence together(config, kTokens);
-    CHECK_FALSE(answer(StateQuestion{}, together.evidence).values.empty());
-    for (const bool read : {false, true})
-      CHECK_THROWS_WITH(answer(HistoryQuestion{.read = read}, together.evidence),
-                        "what layer 0 keeps cannot be told apart by the tokens that wrote it");
-  }
+  SmallEvidence together(s4_config("hippo"), kTokens);
+  CHECK_FALSE(answer(StateQuestion{}, together.evidence).values.empty());
+  for (const bool read : {false, true})
+    CHECK_THROWS_WITH(answer(HistoryQuestion{.read = read}, together.evidence),
+                      "what layer 0 keeps cannot be told apart by the tokens that wrote it");
   CHECK_THROWS_WITH(answer(LayerStateQuestion{}, softmax.evidence), "layer 0 keeps no matrix state");
 }
 
@@ -343,6 +342,33 @@ TEST_CASE("on a shipped model the right answer is known, and the needle's story 
   const History history = answer(HistoryQuestion{.slot = 0, .head = 0, .row = layer.rows / 2, .column = 3, .token = last}, evidence);
   CHECK(history.sum == Approx(history.shown).epsilon(1e-4));
   CHECK(std::ssize(history.token) == evidence.tokens());
+}
+
+TEST_CASE("answers: a level of states is written by the tokens that it holds, and by them alone") {
+  constexpr std::int64_t tokens = 29, levels = 6;
+  SmallEvidence run(log_linear_config({{"n_groups", 2}}), tokens);
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    std::int64_t told = 0;
+    for (std::int64_t level = 0; level < levels; ++level) {
+      INFO("level " << level << " of token " << t);
+      const LevelTokens held = tokens_of_level(level, t);
+      const HistoryQuestion cell{.layer = 1, .slot = level, .head = 3, .row = 2, .column = 7, .token = t};
+      HistoryQuestion whole = cell, read = cell;
+      whole.row = whole.column = -1;
+      read.read = true;
+      const HeadState state = run.evidence.head_state(1, 3, t);
+      for (const HistoryQuestion& question : {cell, whole, read}) {
+        const History history = answer(question, run.evidence);
+        REQUIRE(std::ssize(history.token) == held.to - held.from);
+        for (std::size_t i = 0; i < history.token.size(); ++i) CHECK(history.token[i] == held.from + static_cast<std::int64_t>(i));
+        CHECK(history.sum == Approx(history.shown).margin(1e-5));
+      }
+      CHECK(answer(cell, run.evidence).shown == state.matrix(level)[2 * state.columns + 7]);
+      told += held.to - held.from;
+    }
+    CHECK(told == t + 1);
+  }
+  CHECK_THROWS_WITH(answer(HistoryQuestion{.layer = 1, .slot = 99, .token = 3}, run.evidence), Catch::Matchers::ContainsSubstring("slot"));
 }
 
 }  // namespace statescope::test::answers_states_test
