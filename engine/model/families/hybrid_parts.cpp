@@ -164,8 +164,8 @@ ExpertsPlan grouped_experts(const Config& config, const ExpertKeys& keys) {
   plan.how.chosen_groups = config.integer("topk_group", 1, 1, plan.how.groups);
   const std::int64_t in_group = divided(plan.count, keys.count, plan.how.groups, keys.groups);
   if (plan.how.chosen_groups * in_group < plan.chosen)
-    throw Error(fmt::format("config: \"{}\" is {}, but the {} chosen groups have {} experts", keys.chosen, plan.chosen, plan.how.chosen_groups,
-                            plan.how.chosen_groups * in_group));
+    throw Error(fmt::format("config: \"{}\" is {}, but the {} chosen groups have {} experts", keys.chosen, plan.chosen,
+                            plan.how.chosen_groups, plan.how.chosen_groups * in_group));
   plan.how.renormalise = config.boolean(keys.renormalise, true);
   plan.how.eps = 1e-20F;
   plan.how.factor = static_cast<float>(config.number("routed_scaling_factor", 1));
