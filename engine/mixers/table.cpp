@@ -1,4 +1,5 @@
-// Every mixer that Statescope knows, and every channel that one may expose. A new mixer is one file beside this one and one row here.
+// Every mixer that Statescope knows, and every channel that one may expose. A new mixer is one file beside this one and one row here
+// (CONTRIBUTING.md).
 #include "engine/mixers/table.h"
 
 #include <fmt/format.h>

@@ -220,8 +220,11 @@ void add_film(CLI::App& app, FilmArguments& film) {
   add_prompt(command, figure.prompt, false);
   add_panel(command, figure.panel);
   command.remove_option(command.get_option("--token"));
-  command.add_option("--first", film.film.first, "token; below 0: counted from the prompt's end (default: 0)")->check(whole_number());
-  command.add_option("--last", film.film.last, "token, counted likewise (default: the last that was generated)")->check(whole_number());
+  command.add_option("--first", film.film.first, "the first token to show; below 0: counted from the prompt's end (default: 0)")
+      ->check(whole_number());
+  command
+      .add_option("--last", film.film.last, "the last token to show, not how many; counted likewise (default: the last that was generated)")
+      ->check(whole_number());
   command.add_option("--seconds", film.film.seconds_per_token, "seconds for each token (default: 0.5)")->check(CLI::Range(0.01, 60.0));
   command.add_option("--fps", film.film.frames_per_second, "frames a second (default: 30)")->check(CLI::Range(1, 120));
   command.add_option("--width", film.film.width, "pixels, even (default: 1280)")->check(CLI::Range(200, 7680));
