@@ -209,9 +209,8 @@ History with_memory_tokens_as_one(History history) {
   return history;
 }
 
-/// Of a state [K, V] of the question's slot and head.
-History history_of(const HistoryQuestion& question, const MemoryTrace& trace, const float* S, Evidence& evidence) {
-  if (question.read) return read_history(question, trace, evidence);
+/// Who wrote S [K, V], the state of the question's slot and head.
+History written_history(const HistoryQuestion& question, const MemoryTrace& trace, const float* S, Evidence& evidence) {
   if (question.row >= 0) check_index("row", question.row, trace.K);
   if (question.column >= 0) check_index("column", question.column, trace.V);
   if (question.row < 0 && question.column >= 0) throw Error("a column without a row has no history");
@@ -251,7 +250,7 @@ History history_of_level(const HistoryQuestion& question, Evidence& evidence) {
   const MemoryTrace trace = trace_of_level(question.layer, question.slot, question.head, question.token, S, evidence);
   HistoryQuestion alone = question;
   alone.slot = alone.head = 0;
-  History history = history_of(alone, trace, S, evidence);
+  History history = question.read ? read_history(alone, trace, evidence) : written_history(alone, trace, S, evidence);
   const auto [from, to] = tokens_of_level(question.slot, question.token);
   history.token.resize(std::min(history.token.size(), static_cast<std::size_t>(to - from)));
   for (std::vector<float>* all : {&history.coefficient, &history.written, &history.contribution}) all->resize(history.token.size());
@@ -264,8 +263,9 @@ History history_of(const HistoryQuestion& question, Evidence& evidence) {
   check_index("slot", question.slot, std::ssize(trace.slots));
   check_index("head", question.head, trace.H);
   check_index("token", question.token, evidence.tokens());
+  if (question.read) return read_history(question, trace, evidence);
   const HeadState state = evidence.head_state(question.layer, question.head, question.token);
-  return history_of(question, trace, state.matrix(question.slot), evidence);
+  return written_history(question, trace, state.matrix(question.slot), evidence);
 }
 
 History answer(const HistoryQuestion& question, Evidence& evidence) { return with_memory_tokens_as_one(history_of(question, evidence)); }

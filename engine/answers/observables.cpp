@@ -75,7 +75,7 @@ const std::vector<ObservableGroup>& groups() {
       {{{"mom_loss", "", "1", "M Σ_j Σ_m f_{j,m} P_m over the tokens so far of all layers: even W (MoM; spec §11)"}}, observe_mom_loss},
       {{{"expert", "[chosen]", "index", "the experts that the token goes to, the largest weight first (spec §12.11)"},
         {"expert_weight", "[chosen]", "1", "w_e of them, by which their outputs are multiplied (spec §12.11)"},
-        {"expert_load", "[experts]", "1", "f_e / (k / E) over the tokens so far: 1 is even (spec §12.11)"},
+        {"expert_load", "[experts]", "1", "f_e / (k / E) over the tokens so far: 1 is fair (spec §12.11)"},
         {"expert_variation", "", "1", "coefficient of variation of f_e (spec §12.11)"}},
        observe_experts},
       {{{"row_frequency", "[slots, heads, rows]", "1",

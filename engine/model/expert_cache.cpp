@@ -1,7 +1,5 @@
 #include "engine/model/expert_cache.h"
 
-#include <algorithm>
-
 namespace statescope {
 
 std::size_t ExpertCache::bytes_of(ConstTensor matrix) {
