@@ -1,7 +1,9 @@
 #include "app/jobs/needle_job.h"
 
 #include <algorithm>
+#include <functional>
 
+#include "engine/answers/needle_places.h"
 #include "engine/error.h"
 #include "engine/run/not_finite.h"
 #include "engine/run/reading.h"
@@ -18,15 +20,13 @@ TokenRange needle_of(const RunInfo& info, const std::string& prompt) {
   throw Error(prompt + ": no span of it is a needle: {\"part\": \"needle\", \"begin\": …, \"end\": …} in bytes");
 }
 
-/// Adds a layer, of its first memory whose rows have coefficients (of GSA the second).
-void add_layer(NeedleReport& report, std::span<const MemoryTrace> memories, std::size_t events) {
-  std::vector<NeedleFate>& fates = report.fates.emplace_back();
+void add_layer(NeedleReport& report, std::int64_t layer, std::size_t events, Evidence& evidence,
+               const std::function<void(double part)>& say) {
+  const std::vector<NeedlePlace> places =
+      needle_places(layer, report.needle, report.question, std::max<std::size_t>(events, 1), evidence, say);
+  report.fates.push_back(fates_of(places));
   std::vector<Survival>& survivals = report.survivals.emplace_back();
-  const auto rows_decay = [](const MemoryTrace& trace) { return trace.decay_axis == DecayAxis::rows || trace.decay_width <= 1; };
-  const auto memory = std::find_if(memories.begin(), memories.end(), rows_decay);
-  if (memory == memories.end()) return;
-  fates = needle_fates(*memory, report.needle, report.question, std::max<std::size_t>(events, 1));
-  for (const NeedleFate& fate : fates) survivals.push_back(survival(*memory, fate.slot, fate.head, report.needle.begin, report.needle.end));
+  for (const NeedlePlace& place : places) survivals.push_back(place.left);
 }
 
 }  // namespace
@@ -36,16 +36,17 @@ NeedleFound do_job(const NeedleJob& job, const JobSite& site) {
   const auto checkpoint = open_checkpoint(site.path);
   const std::shared_ptr<Model> model = Model::load(checkpoint, open_device(site.device));
   const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*checkpoint, model->vocab());
-  Reading reading(model, tokenizer, job.prompt, [&](double fraction) { return site.goes_on(fraction, "reading"); });
-  refuse_not_finite(not_finite(reading.run()), site.checkpoint, "verdict");
-  const RunInfo& info = *reading.info();
+  const auto reading =
+      std::make_shared<Reading>(model, tokenizer, job.prompt, [&](double fraction) { return site.goes_on(fraction, "reading"); });
+  refuse_not_finite(not_finite(reading->run()), site.checkpoint, "verdict");
+  const RunInfo& info = *reading->info();
   const TokenRange needle = needle_of(info, job.prompt_name);
   if (info.prompt_length <= needle.end) throw Error(job.prompt_name + ": nothing follows its needle");
 
   std::vector<std::int32_t> ids;
   for (std::int64_t t = needle.begin; t < needle.end; ++t) ids.push_back(info.tokens[static_cast<std::size_t>(t)].id);
   NeedleFound found{.report = {.checkpoint = site.checkpoint,
-                               .run = reading.info(),
+                               .run = reading->info(),
                                .needle = needle,
                                .text = tokenizer->decode(ids),
                                .question = info.prompt_length - 1,
@@ -53,14 +54,15 @@ NeedleFound do_job(const NeedleJob& job, const JobSite& site) {
                                .survivals = {},
                                .verdict = {},
                                .notes = model->notes()},
-                    .remark = reading.run().remark()};
-  MemoryTracer tracer(checkpoint, site.device.threads);
+                    .remark = reading->run().remark()};
+  FairMutex mutex;
+  Evidence evidence(reading, mutex, 0);
   for (std::int64_t layer = 0; layer < model->layers(); ++layer) {
-    site.say(static_cast<double>(layer) / static_cast<double>(model->layers()), "following the needle");
-    const std::vector<float> residual = reading.run().residual(layer, 0, info.prompt_length);
-    const std::vector<float> companion = reading.run().companion(layer, 0, info.prompt_length);
-    add_layer(found.report, tracer.trace(layer, residual, info.prompt_length, nullptr, {}, companion),
-              static_cast<std::size_t>(job.events));
+    const auto say = [&](double part) {
+      site.say((static_cast<double>(layer) + part) / static_cast<double>(model->layers()), "following the needle");
+    };
+    say(0);
+    add_layer(found.report, layer, static_cast<std::size_t>(job.events), evidence, say);
   }
   found.report.verdict = verdict(found.report.fates);
   return found;

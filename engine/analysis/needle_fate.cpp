@@ -57,12 +57,13 @@ std::vector<double> taken(const std::vector<double>& lost, std::size_t from, std
 
 double sum(const std::vector<double>& parts) { return std::accumulate(parts.begin(), parts.end(), 0.0); }
 
-NeedleFate fate_of(const MemoryTrace& trace, const Survival& survival, std::int64_t slot, std::int64_t head, TokenRange needle,
-                   std::int64_t question, std::size_t events) {
+}  // namespace
+
+NeedleFate fate_of(const Survival& survival, std::optional<PlaceRead> read, TokenRange needle, std::int64_t question, std::size_t events) {
   const auto from = static_cast<std::size_t>(last_until(survival, needle.end - 1));
   const auto to = static_cast<std::size_t>(last_until(survival, question));
   const std::span<const std::int32_t> later = std::span(survival.token).subspan(from + 1, to - from);
-  NeedleFate fate{.slot = slot, .head = head, .written = survival.kept[from], .events = {}};
+  NeedleFate fate{.written = survival.kept[from], .events = {}};
   fate.kept = survival.kept[to] / fate.written;
 
   const std::vector<double> decayed = taken(survival.decayed, from, to, fate.written);
@@ -72,10 +73,10 @@ NeedleFate fate_of(const MemoryTrace& trace, const Survival& survival, std::int6
   add_events(fate.events, Loss::decay, later, decayed, events);
   add_events(fate.events, Loss::erase, later, erased, events);
 
-  fate.read = reads(trace, slot, head, question);
+  fate.read = read.has_value();
   if (fate.read) {
-    fate.read_share = read_share(trace, slot, head, question, needle.begin, needle.end);
-    Interference over = interference(trace, slot, head, question, needle.begin, needle.end);
+    fate.read_share = read->share;
+    Interference& over = read->over;
     fate.overwritten = fate.kept * over.masked();
     if (const double all = sum(over.added); all > 0) {
       for (double& added : over.added) added *= fate.overwritten / all;
@@ -90,31 +91,44 @@ NeedleFate fate_of(const MemoryTrace& trace, const Survival& survival, std::int6
   return fate;
 }
 
-}  // namespace
-
 std::string_view name_of(Loss loss) {
   constexpr std::array<std::string_view, kLosses.size()> names{"decay", "erasure", "overwriting", "misrouting"};
   return names[static_cast<std::size_t>(loss)];
 }
 
-std::vector<NeedleFate> needle_fates(const MemoryTrace& trace, TokenRange needle, std::int64_t question, std::size_t events,
-                                     const std::function<void(double fraction)>& tell) {
+std::vector<NeedlePlace> needle_places(const MemoryTrace& trace, TokenRange needle, std::int64_t question, std::size_t events,
+                                       const std::function<void(double fraction)>& tell, const MemoryTrace* as_read) {
   if (needle.begin < 0 || needle.end <= needle.begin || question < needle.end)
-    throw std::invalid_argument("needle_fates: the question must come after the needle");
-  std::vector<NeedleFate> fates;
+    throw std::invalid_argument("needle_places: the question must come after the needle");
+  const MemoryTrace& asked = as_read ? *as_read : trace;
+  std::vector<NeedlePlace> places;
   const auto slots = static_cast<std::int64_t>(trace.slots.size());
   for (std::int64_t slot = 0; slot < slots; ++slot) {
     const SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
     if (visits.until(needle.begin - 1) == visits.until(needle.end - 1)) continue;  // the needle did not come here
     for (std::int64_t head = 0; head < trace.H; ++head) {
       if (tell) tell(static_cast<double>(slot * trace.H + head) / static_cast<double>(slots * trace.H));
-      const Survival part = survival(trace, slot, head, needle.begin, needle.end);
-      const std::ptrdiff_t last = last_until(part, needle.end - 1);
-      if (last < 0 || !(part.kept[static_cast<std::size_t>(last)] > 0)) continue;
-      fates.push_back(fate_of(trace, part, slot, head, needle, question, events));
+      Survival left = survival(trace, slot, head, needle.begin, needle.end);
+      const std::ptrdiff_t last = last_until(left, needle.end - 1);
+      if (last < 0 || !(left.kept[static_cast<std::size_t>(last)] > 0)) continue;
+      std::optional<PlaceRead> read;
+      if (reads(asked, slot, head, question))
+        read = {read_share(asked, slot, head, question, needle.begin, needle.end),
+                interference(asked, slot, head, question, needle.begin, needle.end)};
+      NeedleFate fate = fate_of(left, std::move(read), needle, question, events);
+      fate.slot = slot;
+      fate.head = head;
+      places.push_back({std::move(fate), std::move(left)});
     }
   }
-  std::stable_sort(fates.begin(), fates.end(), [](const NeedleFate& a, const NeedleFate& b) { return a.written > b.written; });
+  std::stable_sort(places.begin(), places.end(),
+                   [](const NeedlePlace& a, const NeedlePlace& b) { return a.fate.written > b.fate.written; });
+  return places;
+}
+
+std::vector<NeedleFate> fates_of(std::span<const NeedlePlace> places) {
+  std::vector<NeedleFate> fates;
+  for (const NeedlePlace& place : places) fates.push_back(place.fate);
   return fates;
 }
 

@@ -52,11 +52,26 @@ struct NeedleFate {
   double readable() const { return kept - overwritten - misrouted; }
 };
 
-/// For every slot and head that the needle's tokens wrote to, most written first. `question` is the token after which the answer is
-/// predicted; `events` at most of each cause. `tell` hears after each head how far the work is. Throws std::invalid_argument for a memory
-/// whose columns decay, or a question that is not behind the needle.
-std::vector<NeedleFate> needle_fates(const MemoryTrace& trace, TokenRange needle, std::int64_t question, std::size_t events = 3,
-                                     const std::function<void(double fraction)>& tell = {});
+/// What the question reads of a place where the needle lies.
+struct PlaceRead {
+  double share = 0;  // NeedleFate::read_share
+  Interference over;
+};
+/// `left`: of the needle, up to the question and beyond. `read`: none where the question does not read there. `events`: at most of each
+/// cause.
+NeedleFate fate_of(const Survival& left, std::optional<PlaceRead> read, TokenRange needle, std::int64_t question, std::size_t events);
+
+/// A slot and head that the needle's tokens wrote to.
+struct NeedlePlace {
+  NeedleFate fate;
+  Survival left;
+};
+/// All of them, most written first. `question` is the token after which the answer is predicted; `events` at most of each cause. `tell`
+/// hears after each head how far the work is. `as_read`: the same memory with its values as the question weighs them; null: as they are.
+/// Throws std::invalid_argument for a memory whose columns decay, or a question that is not behind the needle.
+std::vector<NeedlePlace> needle_places(const MemoryTrace& trace, TokenRange needle, std::int64_t question, std::size_t events = 3,
+                                       const std::function<void(double fraction)>& tell = {}, const MemoryTrace* as_read = nullptr);
+std::vector<NeedleFate> fates_of(std::span<const NeedlePlace> places);
 
 /// Over several heads: means weighted by what was written (squares, as norms of independent parts add). They add up to 1 as of one head.
 struct NeedleSummary {
@@ -99,7 +114,7 @@ struct NeedleVerdict {
   std::vector<NeedleLoss> losses;  // largest first
   std::optional<NeedleRead> read;  // none where the question reads nothing that the needle wrote to
 };
-/// fates[layer] as needle_fates gives them with at least one event of each cause; empty where a layer has no memory.
+/// fates[layer] as needle_places gives them with at least one event of each cause; empty where a layer has no memory.
 NeedleVerdict verdict(std::span<const std::vector<NeedleFate>> fates);
 
 }  // namespace statescope

@@ -6,6 +6,7 @@
 
 #include "engine/analysis/needle_fate.h"
 #include "engine/answers/answers.h"
+#include "engine/answers/needle_places.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -45,10 +46,9 @@ NeedleStory::Curve curve_of(const Survival& survival, const NeedleFate& fate, co
 }
 
 /// Squares of what was written weigh the heads, as in `summary`.
-NeedleStory::LayerFate layer_fate(const MemoryTrace& trace, const std::vector<NeedleFate>& fates, const NeedleQuestion& question,
-                                  const std::function<void(double)>& tell) {
-  const NeedleSummary parts = summary(fates);
-  NeedleStory::LayerFate layer{.has_memory = !fates.empty(),
+NeedleStory::LayerFate layer_fate(const std::vector<NeedlePlace>& places, const NeedleQuestion& question) {
+  const NeedleSummary parts = summary(fates_of(places));
+  NeedleStory::LayerFate layer{.has_memory = !places.empty(),
                                .clear = parts.readable,
                                .decayed = parts.decayed,
                                .erased = parts.erased,
@@ -56,23 +56,20 @@ NeedleStory::LayerFate layer_fate(const MemoryTrace& trace, const std::vector<Ne
                                .misrouted = parts.misrouted,
                                .kept = {},
                                .curves = {},
-                               .places = std::ssize(fates)};
+                               .places = std::ssize(places)};
   double weight = 0;
   std::int64_t reads = 0;
-  for (const NeedleFate& fate : fates) weight += fate.written * fate.written;
-  std::vector<double> kept(fates.empty() ? 0 : static_cast<std::size_t>(question.question - question.end + 2));
-  for (std::size_t i = 0; i < fates.size(); ++i) {
-    const NeedleFate& fate = fates[i];
-    const Survival left = survival(trace, fate.slot, fate.head, question.begin, question.end);
+  for (const NeedlePlace& place : places) weight += place.fate.written * place.fate.written;
+  std::vector<double> kept(places.empty() ? 0 : static_cast<std::size_t>(question.question - question.end + 2));
+  for (const auto& [fate, left] : places) {
     const std::vector<double> of_head = kept_by_token(left, fate, question);
     for (std::size_t t = 0; t < kept.size(); ++t) kept[t] += fate.written * fate.written / weight * of_head[t];
-    if (i < kCurves) layer.curves.push_back(curve_of(left, fate, question));
+    if (layer.curves.size() < kCurves) layer.curves.push_back(curve_of(left, fate, question));
     if (fate.read && (reads++ == 0 || fate.read_share > layer.read_share)) {
       layer.read_share = fate.read_share;
       layer.read_slot = fate.slot;
       layer.read_head = fate.head;
     }
-    tell(static_cast<double>(i + 1) / static_cast<double>(fates.size()));
   }
   layer.kept.assign(kept.begin(), kept.end());
   return layer;
@@ -113,13 +110,10 @@ NeedleStory answer(const NeedleQuestion& question, Evidence& evidence) {
   std::vector<std::vector<NeedleFate>> fates(static_cast<std::size_t>(layers));
   for (std::int64_t l = 0; l < layers; ++l) {
     const auto tell = [&](double share) { evidence.tell((static_cast<double>(l) + share) / static_cast<double>(layers)); };
-    const MemoryTrace* trace = evidence.trace(l);
-    tell(0.2);
-    NeedleStory::LayerFate& fate = story.layers.emplace_back();
-    if (!trace) continue;
-    std::vector<NeedleFate>& places = fates[static_cast<std::size_t>(l)];
-    places = needle_fates(*trace, {question.begin, question.end}, question.question, 1, [&](double share) { tell(0.2 + 0.4 * share); });
-    fate = layer_fate(*trace, places, question, [&](double share) { tell(0.6 + 0.4 * share); });
+    tell(0);
+    const std::vector<NeedlePlace> places = needle_places(l, {question.begin, question.end}, question.question, 1, evidence, tell);
+    story.layers.push_back(layer_fate(places, question));
+    fates[static_cast<std::size_t>(l)] = fates_of(places);
   }
   const NeedleVerdict all = verdict(fates);
   story.all = {.has_memory = std::ranges::any_of(story.layers, &NeedleStory::LayerFate::has_memory),

@@ -26,7 +26,7 @@ Remembered answer(const RememberedQuestion& question, Evidence& evidence) {
     throw Error(
         fmt::format("the matrix of layer {} is not HiPPO's: its states are no coefficients of Legendre polynomials", question.layer));
   Remembered all{.entered = {}, .remembered = {}, .step = space.step(question.channel)};
-  const std::vector<double> X = states_of_channel(evidence.state(question.layer, question.token), question.channel);
+  const std::vector<double> X = states_of_channel(evidence.head_state(question.layer, 0, question.token), question.channel);
   for (std::int64_t s = question.from; s < question.to; ++s) {
     all.entered.push_back(u->values[static_cast<std::size_t>(s * layer.columns + question.channel)]);
     all.remembered.push_back(s > question.token ? std::nanf("") : static_cast<float>(remembered_input(X, all.step, question.token - s)));

@@ -9,6 +9,7 @@
 #include "engine/analysis/parts.h"
 #include "engine/answers/answers.h"
 #include "engine/answers/levels.h"
+#include "engine/answers/state_space.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -259,6 +260,7 @@ History history_of_level(const HistoryQuestion& question, Evidence& evidence) {
 
 History history_of(const HistoryQuestion& question, Evidence& evidence) {
   if (has_levels(evidence.layer(question.layer))) return history_of_level(question, evidence);
+  if (is_state_space(evidence.layer(question.layer))) return history_of_state_space(question, evidence);
   const MemoryTrace& trace = evidence.trace_of_state(question.layer);
   check_index("slot", question.slot, std::ssize(trace.slots));
   check_index("head", question.head, trace.H);

@@ -1,7 +1,9 @@
 #include "engine/answers/levels.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <tuple>
 
 #include "engine/analysis/parts.h"
 #include "engine/error.h"
@@ -27,6 +29,14 @@ const ChannelRows* shown(std::int64_t layer, const char* name, Evidence& evidenc
   const ChannelRows* rows = evidence.channel(layer, name);
   if (!rows) throw Error("this layer does not tell what its levels read");
   return rows;
+}
+
+/// Throws Error.
+void refuse_edits(std::int64_t layer, Evidence& evidence) {
+  for (const Stretch& stretch : evidence.course(layer)) {
+    if (!stretch.edits.scaled.empty() || stretch.edits.imported)
+      throw Error("an intervention has changed the states of this layer: who wrote its levels is not told then");
+  }
 }
 
 }  // namespace
@@ -57,8 +67,7 @@ AttentionRows attention_of_levels(std::int64_t layer, std::int64_t level, std::i
     const std::int64_t t = part.token(row);
     double decay = 0;
     for (std::int64_t s = t; s >= 0; --s) {
-      // The highest bit in which s and t differ is bit ℓ − 1.
-      const std::int64_t at = std::bit_width(static_cast<std::uint64_t>(s ^ t));
+      const std::int64_t at = level_of(t, s);
       double product = 0;
       for (std::int64_t r = 0; r < C.width; ++r) product += double{C[t][r]} * B[s][r];
       const double weight = level < 0 || level == at ? scale[t][at] * product * *dt[s] * std::exp(decay) : 0;
@@ -78,12 +87,12 @@ LevelTokens tokens_of_level(std::int64_t level, std::int64_t t) {
   return (t & size) != 0 ? LevelTokens{t / size * size - size, t / size * size} : LevelTokens{};
 }
 
+/// The highest bit in which s and t differ is bit ℓ − 1.
+std::int64_t level_of(std::int64_t t, std::int64_t s) { return std::bit_width(static_cast<std::uint64_t>(s ^ t)); }
+
 MemoryTrace trace_of_level(std::int64_t layer, std::int64_t level, std::int64_t head, std::int64_t t, const float* state,
                            Evidence& evidence) {
-  for (const Stretch& stretch : evidence.course(layer)) {
-    if (!stretch.edits.scaled.empty() || stretch.edits.imported)
-      throw Error("an intervention has changed the states of this layer: who wrote its levels is not told then");
-  }
+  refuse_edits(layer, evidence);
   const LayerInfo& info = evidence.layer(layer);
   const std::int64_t H = info.heads, K = info.rows, V = info.columns;
   const OfHead C(shown(layer, "q", evidence), head, H), B(shown(layer, "k", evidence), head, H), v(shown(layer, "v", evidence), head, H),
@@ -104,6 +113,37 @@ MemoryTrace trace_of_level(std::int64_t layer, std::int64_t level, std::int64_t 
       visits.o.push_back(static_cast<float>(o));
     }
     visits.log_decay.push_back(*log_decay[s]);
+  }
+  return trace;
+}
+
+MemoryTrace trace_of_levels(std::int64_t layer, Evidence& evidence) {
+  refuse_edits(layer, evidence);
+  const LayerInfo& info = evidence.layer(layer);
+  const std::int64_t H = info.heads, K = info.rows, V = info.columns;
+  MemoryTrace trace{.H = H, .K = K, .V = V, .decay_width = 1, .rates = {}, .slots = {}};
+  SlotVisits& visits = trace.slots.emplace_back();
+  for (std::int64_t t = 0; t < evidence.tokens(); ++t) {
+    visits.token.push_back(static_cast<std::int32_t>(t));
+    for (const auto& [name, all, width] :
+         {std::tuple{"q", &visits.q, K}, {"k", &visits.k, K}, {"v", &visits.v, V}, {"log_decay", &visits.log_decay, 1}}) {
+      for (std::int64_t head = 0; head < H; ++head) {
+        const float* const row = OfHead(shown(layer, name, evidence), head, H)[t];
+        all->insert(all->end(), row, row + width);
+      }
+    }
+  }
+  return trace;
+}
+
+MemoryTrace levels_as_read(MemoryTrace trace, std::int64_t layer, std::int64_t t, Evidence& evidence) {
+  SlotVisits& visits = trace.slots.front();
+  for (std::int64_t head = 0; head < trace.H; ++head) {
+    const float* const scale = OfHead(shown(layer, "level_scale", evidence), head, trace.H)[t];
+    for (std::int64_t s = 0; s <= t; ++s) {
+      float* const v = visits.v.data() + (s * trace.H + head) * trace.V;
+      std::transform(v, v + trace.V, v, [weight = scale[level_of(t, s)]](float x) { return weight * x; });
+    }
   }
   return trace;
 }

@@ -28,4 +28,12 @@ LevelTokens tokens_of_level(std::int64_t level, std::int64_t t);
 MemoryTrace trace_of_level(std::int64_t layer, std::int64_t level, std::int64_t head, std::int64_t t, const float* state,
                            Evidence& evidence);
 
+/// All levels as one memory of Mamba-2's kind, whose sum they are: k = B, v = dt x, q = C. Merging levels takes nothing from it. Throws
+/// Error where an intervention has changed the layer's states.
+MemoryTrace trace_of_levels(std::int64_t layer, Evidence& evidence);
+/// The same as token t reads it: every value v_s times λ_{t,ℓ(t,s)}.
+MemoryTrace levels_as_read(MemoryTrace trace, std::int64_t layer, std::int64_t t, Evidence& evidence);
+/// ℓ(t, s): the level of t that holds s.
+std::int64_t level_of(std::int64_t t, std::int64_t s);
+
 }  // namespace statescope

@@ -97,7 +97,7 @@ ObservedGroup observe_remembered(const LayerSpan& span, Evidence& evidence) {
   if (space.channels == 0 || space.diagonal || !is_legendre(space.A, space.B)) return {};
   Observed signal(span, {space.channels});
   for (std::int64_t t = std::max(span.from, span.since); t < span.to; ++t) {
-    const LayerState state = evidence.state(span.layer, t);
+    const HeadState state = evidence.head_state(span.layer, 0, t);
     for (std::int64_t c = 0; c < space.channels; ++c)
       signal.at(t, c) = static_cast<float>(remembered_input(states_of_channel(state, c), space.step(c), t - span.since));
     evidence.tell(static_cast<double>(t + 1 - span.from) / static_cast<double>(span.count()));

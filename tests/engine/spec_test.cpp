@@ -53,7 +53,7 @@ TEST_CASE("spec: every section that is named anywhere is there") {
   const std::string models = text_of(from_source("engine/models.md")), tokenizer = text_of(from_source("engine/tokenizer.md"));
   const std::set<std::string> sections = sections_of(models), of_tokenizers = sections_of(tokenizer);
   REQUIRE(sections.size() > 80);
-  CHECK((sections.contains("12.5") && sections.contains("16.3") && sections.contains("A7") && !sections.contains("12.12")));
+  CHECK((sections.contains("12.5") && sections.contains("16.3") && sections.contains("A7") && !sections.contains("12.99")));
   for (const std::string& named : references_in(tokenizer)) {
     INFO("tokenizer.md names §" << named);
     CHECK(of_tokenizers.contains(named));

@@ -30,7 +30,7 @@ MemoryTrace by_hand(MemoryRule rule) {
 TEST_CASE("needle fate: what is kept, what took the rest, and where the question looks, by hand") {
   for (const MemoryRule rule : {MemoryRule::outer_product, MemoryRule::delta}) {
     const bool delta = rule == MemoryRule::delta;
-    const std::vector<NeedleFate> fates = needle_fates(by_hand(rule), {2, 3}, 7);
+    const std::vector<NeedleFate> fates = fates_of(needle_places(by_hand(rule), {2, 3}, 7));
     REQUIRE(fates.size() == 2);
     const NeedleFate &first = fates[0], &second = fates[1];
     CHECK((first.slot == 0 && first.written == 8 && first.read));
@@ -58,20 +58,20 @@ TEST_CASE("needle fate: what is kept, what took the rest, and where the question
     CHECK(all.readable == Approx(64 * first.readable() / 100));
     CHECK(all.text().find(": decay took 0.48, misrouting 0.36, ") != std::string::npos);
   }
-  CHECK_THROWS_AS(needle_fates(by_hand(MemoryRule::delta), {2, 8}, 7), std::invalid_argument);
-  CHECK(needle_fates(by_hand(MemoryRule::delta), {4, 5}, 7).empty());
+  CHECK_THROWS_AS(needle_places(by_hand(MemoryRule::delta), {2, 8}, 7), std::invalid_argument);
+  CHECK(needle_places(by_hand(MemoryRule::delta), {4, 5}, 7).empty());
   CHECK((summary({}).readable == 0 && summary({}).decayed == 0));
 }
 
 TEST_CASE("needle fate: a token that comes to a slot and does not read there is misrouted") {
   MemoryTrace trace = by_hand(MemoryRule::outer_product);
   std::fill_n(trace.slots[0].q.begin() + 4, 2, 0.0F);  // 7 only writes
-  const NeedleFate fate = needle_fates(trace, {2, 3}, 7).at(0);
+  const NeedleFate fate = needle_places(trace, {2, 3}, 7).at(0).fate;
   CHECK((!fate.read && fate.misrouted == Approx(0.25) && fate.overwritten == 0 && fate.read_share == 0));
 }
 
 TEST_CASE("needle verdict: layers count the same, heads by what was written; the largest loss is first") {
-  const std::vector<NeedleFate> fates = needle_fates(by_hand(MemoryRule::outer_product), {2, 3}, 7, 1);
+  const std::vector<NeedleFate> fates = fates_of(needle_places(by_hand(MemoryRule::outer_product), {2, 3}, 7, 1));
   const NeedleVerdict of_both = verdict(std::vector<std::vector<NeedleFate>>{{}, fates, fates});
   CHECK(of_both.summary.readable == Approx(summary(fates).readable));
   REQUIRE(of_both.losses.size() == 6);  // in each layer decay, overwriting and misrouting
@@ -102,7 +102,7 @@ void in_every_family(TokenRange needle, std::int64_t question, const Check& chec
     for (std::int64_t l = 0; l < run.model().layers(); ++l) {
       for (const MemoryTrace& trace : tracer.trace(l, run.residual(l, 0, tokens), tokens, nullptr, {}, run.companion(l, 0, tokens))) {
         if (trace.decay_axis == DecayAxis::columns && trace.decay_width > 1) continue;
-        for (const NeedleFate& fate : needle_fates(trace, needle, question, std::string::npos)) check(trace, fate);
+        for (const NeedleFate& fate : fates_of(needle_places(trace, needle, question, std::string::npos))) check(trace, fate);
       }
     }
   }

@@ -8,6 +8,7 @@
 #include "engine/analysis/needle_fate.h"
 #include "engine/answers/answers.h"
 #include "engine/answers/levels.h"
+#include "engine/answers/needle_places.h"
 #include "engine/error.h"
 #include "tests/catch.h"
 #include "tests/engine/analysis/evidence_of.h"
@@ -133,11 +134,10 @@ TEST_CASE("history: places that do not exist are refused in a line") {
   SmallEvidence softmax(small_config("transformer"), kTokens);
   CHECK_THROWS_WITH(answer(HistoryQuestion{}, softmax.evidence), "layer 0 keeps no matrix state");
   CHECK_THROWS_WITH(answer(StateQuestion{}, softmax.evidence), "layer 0 keeps no matrix state");
-  SmallEvidence together(s4_config("hippo"), kTokens);
-  CHECK_FALSE(answer(StateQuestion{}, together.evidence).values.empty());
-  for (const bool read : {false, true})
-    CHECK_THROWS_WITH(answer(HistoryQuestion{.read = read}, together.evidence),
-                      "what layer 0 keeps cannot be told apart by the tokens that wrote it");
+  SmallEvidence space(s4_config("hippo"), kTokens);
+  CHECK_THROWS_WITH(answer(HistoryQuestion{.row = -1, .column = 2}, space.evidence), "a column without a row has no history");
+  CHECK_THROWS_WITH(answer(HistoryQuestion{.row = 10}, space.evidence), "there is no row 10; rows are 0 to 9");
+  CHECK_THROWS_WITH(answer(HistoryQuestion{.slot = 1, .read = true}, space.evidence), "there is no slot 1; the only one is 0");
   CHECK_THROWS_WITH(answer(LayerStateQuestion{}, softmax.evidence), "layer 0 keeps no matrix state");
 }
 
@@ -271,14 +271,10 @@ TEST_CASE("needle story: its curves end where the fates end, its parts are those
     for (const NeedleStory::Cause& cause : story.causes) lost += cause.lost;
     for (std::int64_t l = 0; l < layers_of(asked); ++l) {
       const NeedleStory::LayerFate& layer = story.layers[static_cast<std::size_t>(l)];
-      const MemoryTrace* trace = asked.evidence.trace(l);
-      if (!trace) {
-        CHECK_FALSE(layer.has_memory);
-        continue;
-      }
-      const std::vector<NeedleFate> fates = needle_fates(*trace, {question.begin, question.end}, question.question);
-      CHECK(layer.has_memory == !fates.empty());
-      if (fates.empty()) continue;
+      CHECK(layer.has_memory == asked.evidence.layer(l).has_state());
+      if (!layer.has_memory) continue;
+      const std::vector<NeedleFate> fates =
+          fates_of(needle_places(l, {question.begin, question.end}, question.question, 3, asked.evidence));
       ++layers;
       CHECK(layer.clear + layer.decayed + layer.erased + layer.overwritten + layer.misrouted == Approx(1));
       REQUIRE(std::ssize(layer.kept) == question.question - question.end + 2);

@@ -1,50 +1,15 @@
 // What can be asked by name of a run whose states or rules an intervention has changed.
-#include <memory>
-
+#include "tests/engine/analysis/branch_evidence.h"
 #include "tests/engine/answers/observables_asked.h"
 
 namespace statescope::test::observables_of_runs {
-namespace {
-
-/// A branch of a small model's run, ready to be asked about.
-struct BranchEvidence {
-  std::shared_ptr<Model> model;
-  Branches tree;
-  FairMutex mutex;
-  std::shared_ptr<Reading> reading;
-  Evidence evidence;
-
-  BranchEvidence(const json& config, const std::vector<std::string>& lines)
-      : model(Model::load(random_checkpoint(Config(config), 5), make_cpu_backend(1))),
-        tree(intervened(model, lines)),
-        reading(std::make_shared<Reading>(tree[tree.current()].run, make_tokenizer(model->checkpoint(), model->vocab()),
-                                          PromptInput{.ids = some_ids(kTokens)},
-                                          BranchInfo{.number = 1, .parent = 0, .from = 12, .interventions = lines})),
-        evidence(reading, mutex) {}
-
-  static Branches intervened(const std::shared_ptr<Model>& model, const std::vector<std::string>& lines) {
-    const auto read = [&](std::int64_t tokens) {
-      auto run = std::make_shared<Run>(model);
-      run->read(some_ids(tokens), tokens);
-      return run;
-    };
-    Branches tree(read(kTokens));
-    tree.add(read(kTokens - 4));
-    std::vector<Intervention> interventions;
-    for (const std::string& line : lines) interventions.push_back(parse_intervention(line));
-    tree.intervene(std::move(interventions));
-    return tree;
-  }
-};
-
-}  // namespace
 
 TEST_CASE("branches: norms along the run, updates, writes, decay and the delta rule hold where states were changed") {
   const std::vector<std::string> changes{"zero head 1 at 12", "scale state by -2 at 15", "import run 1 at 20"};
   for (const json& config : {small_config("gla"), sse_config("gla"), sse_config("gdn"), small_config("delta_net"), small_config("retnet"),
                              small_config("mom", {{"head_dim", 16}})}) {
     INFO(config.dump());
-    BranchEvidence branch(config, changes);
+    BranchEvidence branch(config, changes, kTokens);
     SmallEvidence own(config, kTokens);
     Evidence& evidence = branch.evidence;
     const std::int64_t l = 0, slots = evidence.layer(l).slots();
@@ -98,7 +63,7 @@ TEST_CASE("branches: norms along the run, updates, writes, decay and the delta r
 }
 
 TEST_CASE("branches: a balance over different numbers of partitions is refused in a line; all else is told") {
-  BranchEvidence branch(sse_config("gla"), {"topk 3 from 12"});
+  BranchEvidence branch(sse_config("gla"), {"topk 3 from 12"}, kTokens);
   const std::vector<std::string> balance{"balance_loss"}, routing{"selected_mass", "routing_margin"};
   CHECK_THROWS_WITH(answer(ObservablesQuestion{0, 0, kTokens, balance}, branch.evidence),
                     Catch::Matchers::StartsWith("an intervention has changed how many partitions"));

@@ -1,0 +1,138 @@
+// Who wrote the states of a state space that is the same for every token, and what a token reads of them (spec §17.17).
+#include <cmath>
+#include <numeric>
+
+#include "engine/analysis/parts.h"
+#include "engine/answers/state_space.h"
+#include "engine/error.h"
+
+namespace statescope {
+namespace {
+
+/// States [first, last) of X.
+struct StatesAsked {
+  std::size_t first = 0, last = 0;
+
+  bool is_one() const { return last - first == 1; }
+  /// Of one state itself, of several √Σ X².
+  double of(std::span<const double> X) const {
+    if (is_one()) return X[first];
+    double squares = 0;
+    for (std::size_t i = first; i < last; ++i) squares += X[i] * X[i];
+    return std::sqrt(squares);
+  }
+};
+
+double dot(std::span<const double> a, std::span<const double> b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
+
+/// The writers of token `token`'s states, whose numbers channels add to: tokens, before them an edit that replaced what stood there.
+class Writers {
+ public:
+  Writers(const StateSpaceRun& run, std::int64_t token, bool behind) : run_(run), token_(token), behind_(behind) {
+    const StateSpaceRun::Edit* edit = run.last_replaced(token, behind);
+    first_ = edit ? edit->token : 0;
+    for (std::vector<double>* all : {&coefficient_, &written_, &contribution_}) all->resize(static_cast<std::size_t>(token - first_ + 1));
+  }
+
+  /// Of a channel's states X: contribution = direction·X u; `coefficient` and `written` take what they have of other channels, and X.
+  template <class Coefficient, class Written>
+  void add(const ChannelRule& rule, std::int64_t channel, const std::vector<double>& direction, const Coefficient& coefficient,
+           const Written& written) {
+    run_.walk_back(rule, channel, token_, behind_, 0, [&](std::int64_t s, const std::vector<double>& X, bool is_token) {
+      const auto at = static_cast<std::size_t>(s - first_);
+      contribution_[at] += dot(direction, X) * (is_token ? run_.entered(s, channel) : 1);
+      coefficient_[at] = coefficient(coefficient_[at], X);
+      written_[at] = written(written_[at], is_token ? rule.B : X);
+    });
+  }
+  History history(double shown) const {
+    History history{.token = std::vector<std::int32_t>(coefficient_.size()),
+                    .coefficient = {coefficient_.begin(), coefficient_.end()},
+                    .written = {written_.begin(), written_.end()},
+                    .contribution = {contribution_.begin(), contribution_.end()},
+                    .sum = std::accumulate(contribution_.begin(), contribution_.end(), 0.0),
+                    .shown = shown};
+    std::iota(history.token.begin(), history.token.end(), static_cast<std::int32_t>(first_));
+    return history;
+  }
+
+ private:
+  const StateSpaceRun& run_;
+  std::int64_t token_, first_ = 0;
+  bool behind_;
+  std::vector<double> coefficient_, written_, contribution_;
+};
+
+/// Rows [from, to) of one part of the states, in a single column or in all.
+History written_history(const HistoryQuestion& question, const StateSpaceRun& run, Evidence& evidence) {
+  const std::int64_t N = run.space.states, channels = run.space.channels;
+  const std::int64_t from = std::max<std::int64_t>(question.row, 0), to = question.row < 0 ? N : question.row + 1;
+  const std::int64_t column = std::max<std::int64_t>(question.column, 0), end = question.column < 0 ? channels : question.column + 1;
+  const HeadState state = evidence.head_state(question.layer, question.head, question.token);
+  const float* const S = state.matrix(question.slot);
+  const bool one_cell = question.column >= 0;
+  const double shown =
+      one_cell ? double{S[from * channels + column]} : norm({S + from * channels, static_cast<std::size_t>((to - from) * channels)});
+  const StatesAsked asked{static_cast<std::size_t>(question.slot * N + from), static_cast<std::size_t>(question.slot * N + to)};
+  const auto of_cells = [&](double before, std::span<const double> X) { return one_cell ? asked.of(X) : std::hypot(before, asked.of(X)); };
+  Writers writers(run, question.token, true);
+  for (std::int64_t c = column; c < end; ++c) {
+    const ChannelRule rule(run.space, c);
+    std::vector<double> direction(rule.B.size());
+    for (std::int64_t r = from; r < to; ++r) {
+      const double part_of_norm = shown > 0 ? S[r * channels + c] / shown : 0;
+      direction[static_cast<std::size_t>(question.slot * N + r)] = one_cell ? 1 : part_of_norm;
+    }
+    writers.add(rule, c, direction, of_cells, of_cells);
+    evidence.tell(static_cast<double>(c + 1 - column) / static_cast<double>(end - column));
+  }
+  return writers.history(shown);
+}
+
+/// o [channels], what the token reads of the states before it and of its own input.
+std::vector<float> read_by(const HistoryQuestion& question, const StateSpaceRun& run, Evidence& evidence) {
+  HeadState before;
+  if (question.token > 0) before = evidence.head_state(question.layer, question.head, question.token - 1);
+  std::vector<float> o;
+  for (std::int64_t c = 0; c < run.space.channels; ++c) {
+    const ChannelRule rule(run.space, c);
+    std::vector<double> X = before.values.empty() ? std::vector<double>(rule.B.size()) : states_of_channel(before, c);
+    rule.advance(X);
+    o.push_back(static_cast<float>(dot(rule.C, X) + dot(rule.C, rule.B) * run.entered(question.token, c)));
+  }
+  return o;
+}
+
+History read_history(const HistoryQuestion& question, const StateSpaceRun& run, Evidence& evidence) {
+  const std::vector<float> o = read_by(question, run, evidence);
+  const double shown = norm(o);
+  Writers writers(run, question.token, false);
+  for (std::int64_t c = 0; c < run.space.channels; ++c) {
+    const ChannelRule rule(run.space, c);
+    std::vector<double> direction = rule.C;
+    for (double& x : direction) x *= shown > 0 ? o[static_cast<std::size_t>(c)] / shown : 0;
+    const auto mean = [&](double before, std::span<const double> X) {
+      return before + std::abs(dot(rule.C, X)) / static_cast<double>(run.space.channels);
+    };
+    const auto all = [&](double before, std::span<const double> X) { return std::hypot(before, std::sqrt(dot(X, X))); };
+    writers.add(rule, c, direction, mean, all);
+    evidence.tell(static_cast<double>(c + 1) / static_cast<double>(run.space.channels));
+  }
+  return writers.history(shown);
+}
+
+}  // namespace
+
+History history_of_state_space(const HistoryQuestion& question, Evidence& evidence) {
+  const LayerInfo& layer = evidence.layer(question.layer);
+  check_index("slot", question.slot, layer.slots());
+  check_index("head", question.head, layer.heads);
+  check_index("token", question.token, evidence.tokens());
+  if (!question.read && question.row >= 0) check_index("row", question.row, layer.rows);
+  if (!question.read && question.column >= 0) check_index("column", question.column, layer.columns);
+  if (!question.read && question.row < 0 && question.column >= 0) throw Error("a column without a row has no history");
+  const StateSpaceRun run(question.layer, evidence);
+  return question.read ? read_history(question, run, evidence) : written_history(question, run, evidence);
+}
+
+}  // namespace statescope

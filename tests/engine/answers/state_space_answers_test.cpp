@@ -1,0 +1,166 @@
+// Who wrote the states of S4 and S4D and the levels of log-linear attention, and what became of a needle there.
+#include <cmath>
+#include <complex>
+#include <numeric>
+
+#include "engine/analysis/parts.h"
+#include "engine/answers/answers.h"
+#include "engine/answers/levels.h"
+#include "engine/answers/needle_places.h"
+#include "engine/answers/state_space.h"
+#include "engine/mixers/recurrent/hold.h"
+#include "tests/catch.h"
+#include "tests/engine/analysis/branch_evidence.h"
+
+namespace statescope::test::state_space_answers_test {
+namespace {
+
+constexpr std::int64_t kTokens = 33;
+constexpr TokenRange kNeedle{5, 8};
+constexpr std::int64_t kQuestion = 30;
+
+void check_sum(const History& history) { CHECK(std::abs(history.sum - history.shown) <= 1e-4 * std::abs(history.shown) + 1e-7); }
+
+/// What the needle's tokens put into a cell of slots [0, slots) together.
+double of_needle(const HistoryQuestion& question, std::int64_t slots, Evidence& evidence) {
+  double sum = 0;
+  HistoryQuestion one = question;
+  for (one.slot = 0; one.slot < slots; ++one.slot) {
+    const History history = answer(one, evidence);
+    for (std::size_t i = 0; i < history.token.size(); ++i) {
+      if (history.token[i] >= kNeedle.begin && history.token[i] < kNeedle.end) sum += double{history.contribution[i]};
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("state space: a token's coefficient in a cell is that of Ā^(t−s) B̄") {
+  SmallEvidence diagonal(s4_config("diag"), kTokens), dense(s4_config("hippo"), kTokens);
+  const std::int64_t t = kTokens - 1, n = 3, c = 7;
+  const StateSpaceParameters complex = state_space_parameters(1, diagonal.evidence), real = state_space_parameters(1, dense.evidence);
+  const auto at = static_cast<std::size_t>(c * complex.states + n);
+  const std::complex<double> A(-std::exp(double{complex.A[at]}), complex.A_imag[at]);
+  const HeldState held = zero_order_hold(A, complex.step(c));
+  const History re = answer(HistoryQuestion{.layer = 1, .slot = 0, .row = n, .column = c, .token = t}, diagonal.evidence),
+                im = answer(HistoryQuestion{.layer = 1, .slot = 1, .row = n, .column = c, .token = t}, diagonal.evidence),
+                cell = answer(HistoryQuestion{.layer = 1, .row = n, .column = c, .token = t}, dense.evidence);
+  REQUIRE(std::ssize(re.token) == kTokens);
+  for (std::int64_t s = 0; s < kTokens; ++s) {
+    const auto i = static_cast<std::size_t>(s);
+    const std::complex<double> expected = std::pow(held.A, static_cast<double>(t - s)) * held.B;
+    CHECK(std::complex<double>(re.coefficient[i], im.coefficient[i]).real() == Approx(expected.real()).margin(1e-5 * std::abs(held.B)));
+    CHECK(im.coefficient[i] == Approx(expected.imag()).margin(1e-5 * std::abs(held.B)));
+    CHECK((re.written[i] == Approx(held.B.real()) && im.written[i] == Approx(held.B.imag())));
+    // Ā^l B̄ is what the first l + 1 steps write without what the first l do
+    const double step = real.step(c);
+    const std::vector<double> more = zero_order_hold(real.A, real.B, step * static_cast<double>(t - s + 1)).B,
+                              less = zero_order_hold(real.A, real.B, step * static_cast<double>(t - s)).B;
+    CHECK(cell.coefficient[i] == Approx(more[n] - less[n]).margin(1e-6));
+  }
+}
+
+TEST_CASE("state space: in a branch too, after an intervention of every kind, tokens add up to the states and to what is read") {
+  const std::vector<std::vector<std::string>> cases{{"scale row 2 by 3 at 12", "scale state by -0.5 at 15"},
+                                                    {"import run 1 at 12", "scale row 1 by 0.5 at 20"},
+                                                    {"zero state at 12"},
+                                                    {"import run 1 token 20 at 12", "zero row 3 at 12", "import run 1 at 25"}};
+  for (const char* mode : {"diag", "hippo"}) {
+    for (const std::vector<std::string>& lines : cases) {
+      BranchEvidence branch(s4_config(mode), lines, kTokens);
+      INFO(mode << ": " << lines.front());
+      for (const std::int64_t t : {11, 12, 13, 15, 16, 20, 25, 32}) {
+        INFO("after token " << t);
+        for (std::int64_t slot = 0; slot < branch.evidence.layer(1).slots(); ++slot) {
+          for (const std::int64_t row : {1, 2, 3, -1})
+            check_sum(answer(HistoryQuestion{.layer = 1, .slot = slot, .row = row, .token = t}, branch.evidence));
+          check_sum(answer(HistoryQuestion{.layer = 1, .slot = slot, .row = 2, .column = 9, .token = t}, branch.evidence));
+        }
+        const History read = answer(HistoryQuestion{.layer = 1, .token = t, .read = true}, branch.evidence);
+        check_sum(read);
+        if (lines.front() == "import run 1 at 12" && t > 12) CHECK((read.token.front() == 12 && read.token[1] == 13));
+      }
+      const std::vector<NeedlePlace> places = needle_places(1, kNeedle, kQuestion, 100, branch.evidence);
+      REQUIRE(places.size() == 1);
+      CHECK(places[0].fate.kept + places[0].fate.decayed == Approx(1));
+      if (!lines.front().starts_with("scale")) CHECK(places[0].fate.kept == 0);
+    }
+  }
+}
+
+TEST_CASE("needle: in a state space and in levels, what is left of it is what its tokens still contribute to all cells") {
+  for (const json& config : {s4_config("diag"), s4_config("hippo"), log_linear_config({{"n_groups", 2}})}) {
+    SmallEvidence run(config, kTokens);
+    const LayerInfo& layer = run.evidence.layer(1);
+    INFO(config.dump());
+    for (const NeedlePlace& place : needle_places(1, kNeedle, kQuestion, 100, run.evidence)) {
+      HistoryQuestion cell{.layer = 1, .head = place.fate.head, .token = kQuestion};
+      double squares = 0;
+      const bool levels = has_levels(layer);
+      for (cell.row = 0; cell.row < layer.rows; ++cell.row) {
+        for (cell.column = 0; cell.column < layer.columns; ++cell.column) {
+          // The parts of a complex state are apart; levels add up.
+          for (cell.slot = 0; cell.slot < (levels ? 1 : layer.slots()); ++cell.slot) {
+            const double all = levels ? of_needle(cell, 6, run.evidence) : 0;
+            double one = all;
+            if (!levels) {
+              const History history = answer(cell, run.evidence);
+              for (std::int64_t s = kNeedle.begin; s < kNeedle.end; ++s) one += double{history.contribution[static_cast<std::size_t>(s)]};
+            }
+            squares += one * one;
+          }
+        }
+      }
+      CHECK(place.fate.kept * place.fate.written == Approx(std::sqrt(squares)).epsilon(1e-4));
+      CHECK(place.fate.erased == 0);
+      CHECK((place.fate.read && place.fate.decayed > 0 && place.fate.overwritten > 0));
+      double lost = 0;
+      for (const LossEvent& event : place.fate.events) lost += event.lost;
+      CHECK(lost + place.fate.readable() == Approx(1));
+    }
+  }
+}
+
+TEST_CASE("needle: its part of what the question reads of a state space is that of its tokens") {
+  for (const char* mode : {"diag", "hippo"}) {
+    SmallEvidence run(s4_config(mode), kTokens);
+    const NeedleFate fate = needle_places(1, kNeedle, kQuestion, 1, run.evidence).at(0).fate;
+    const History read = answer(HistoryQuestion{.layer = 1, .token = kQuestion, .read = true}, run.evidence);
+    const auto first = read.contribution.begin();
+    CHECK(fate.read_share == Approx(std::accumulate(first + kNeedle.begin, first + kNeedle.end, 0.0) / read.shown).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("levels: what a token reads of all of them is the sum over tokens, each with the λ of its level") {
+  SmallEvidence run(log_linear_config({{"n_groups", 2}}), kTokens);
+  const LayerInfo& layer = run.evidence.layer(1);
+  const MemoryTrace all = trace_of_levels(1, run.evidence);
+  const ChannelRows& scale = *run.evidence.channel(1, "level_scale");
+  for (const std::int64_t t : {0, 7, 8, 30}) {
+    const MemoryTrace read = levels_as_read(all, 1, t, run.evidence);
+    for (std::int64_t head = 0; head < layer.heads; ++head) {
+      const HeadState state = run.evidence.head_state(1, head, t);
+      const Contributions parts = implicit_attention(read, 0, head, t);
+      double error = 0, size = 0;
+      for (std::int64_t c = 0; c < layer.columns; ++c) {
+        double o = 0, sum = 0;
+        for (std::int64_t level = 0; level < layer.slots(); ++level) {
+          for (std::int64_t r = 0; r < layer.rows; ++r)
+            o += double{scale.values[static_cast<std::size_t>((t * layer.heads + head) * layer.slots() + level)]} *
+                 all.slots[0].q[static_cast<std::size_t>((t * layer.heads + head) * layer.rows + r)] *
+                 state.matrix(level)[r * layer.columns + c];
+        }
+        for (std::int64_t s = 0; s <= t; ++s)
+          sum += parts.coefficient[static_cast<std::size_t>(s)] *
+                 read.slots[0].v[static_cast<std::size_t>((s * layer.heads + head) * layer.columns + c)];
+        error += (o - sum) * (o - sum);
+        size += o * o;
+      }
+      CHECK(std::sqrt(error) <= 1e-5 * std::sqrt(size));
+    }
+  }
+  CHECK(needle_places(1, kNeedle, 30, 1, run.evidence).at(0).fate.slot == 5);  // 7 = 00111₂ and 30 = 11110₂ differ first in bit 4
+}
+
+}  // namespace statescope::test::state_space_answers_test
