@@ -37,9 +37,12 @@ std::vector<float> by_token(const NeedleStory::Curve& curve, const std::vector<s
   return kept;
 }
 
+/// Whether its slots are places of their own: the parts of a complex state are one.
+bool has_slots(const LayerInfo& layer) { return layer.slots() > 1 && layer.memory != "state space"; }
+
 std::string place_name(const LayerInfo& layer, std::int64_t slot, std::int64_t head) {
-  return layer.slots() > 1 ? Views::tr("{}, head {}", slot_title(slot_identity(layer, slot), slot_name(layer, slot)), head)
-                           : Views::tr("head {}", head);
+  return has_slots(layer) ? Views::tr("{}, head {}", slot_title(slot_identity(layer, slot), slot_name(layer, slot)), head)
+                          : Views::tr("head {}", head);
 }
 
 NeedleParts parts_of(const NeedleStory::LayerFate& fate, std::string name) {
@@ -65,7 +68,7 @@ void add_curves(NeedleData& data, const NeedleStory& story, const RunInfo& run, 
     const LayerInfo& layer = run.model.layers[static_cast<std::size_t>(data.layer)];
     for (std::size_t i = 0; i < fate.curves.size(); ++i) {
       const NeedleStory::Curve& curve = fate.curves[i];
-      const bool one_slot = layer.slots() == 1;
+      const bool one_slot = !has_slots(layer);
       const std::int64_t identity = one_slot ? curve.head + 1 : slot_identity(layer, curve.slot);
       const std::string name = place_name(layer, curve.slot, curve.head);
       data.curves.push_back({name, one_slot ? name : slot_title(identity, slot_name(layer, curve.slot)), identity,
@@ -210,7 +213,7 @@ NeedleData build_needle(const Snapshot& snapshot, const Cursor& cursor, const Fi
     if (cause.lost <= 0) continue;
     const LayerInfo& layer = run.model.layers[static_cast<std::size_t>(cause.layer)];
     data.causes.push_back({cause.what,
-                           memory_place(layer, cause.layer, cause.slot, cause.head),
+                           fmt::format("{}, {}", Views::tr("layer {}", cause.layer), place_name(layer, cause.slot, cause.head)),
                            visible_token(run, cause.token),
                            cause.lost,
                            {.token = cause.token, .layer = cause.layer, .head = cause.head, .slot = cause.slot}});

@@ -167,7 +167,8 @@ std::string slot_name(const LayerInfo& layer, std::int64_t slot) {
 }
 
 std::string slot_title(std::int64_t identity, std::string_view name) {
-  return identity > 0 ? Views::tr("partition {}", name) : std::string(name);
+  const bool is_number = std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
+  return identity > 0 && is_number ? Views::tr("partition {}", name) : std::string(name);
 }
 
 std::string joined(const std::vector<std::string>& parts, std::string_view separator) {

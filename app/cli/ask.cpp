@@ -214,10 +214,21 @@ std::string observables_json(const AskedRun& run, const AskArguments& arguments,
 /// NaN has no sign here.
 std::string number_text(const char* format, double value) { return std::isnan(value) ? "nan" : fmt::format(fmt::runtime(format), value); }
 
+/// A complex state is read as one, whichever of its parts is asked about.
+bool has_slot(const HistoryQuestion& question, const LayerInfo& layer) {
+  return layer.slots() > 1 && !(question.read && layer.memory == "state space");
+}
+
+/// As the layer calls it.
+std::string slot_text(const HistoryQuestion& question, const LayerInfo& layer) {
+  const bool is_one = layer.slots() > 1 && !has_slot(question, layer);
+  return is_one ? "state" : layer.slot_names[static_cast<std::size_t>(question.slot)];
+}
+
 /// "layer 1, partition 2, head 0, row 3"
 std::string place_text(const HistoryQuestion& question, const LayerInfo& layer) {
   std::string text = fmt::format("layer {}", question.layer);
-  if (layer.slots() > 1) {
+  if (has_slot(question, layer)) {
     const std::string& name = layer.slot_names[static_cast<std::size_t>(question.slot)];
     const bool is_number = std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
     text += ", " + (is_number ? "partition " + name : name);
@@ -283,7 +294,7 @@ std::string history_json(const AskedRun& run, const AskArguments& arguments, con
                     {"prompt_length", run.info().prompt_length},
                     {"interventions", arguments.interventions},
                     {"layer", question.layer},
-                    {"slot", layer.slot_names[static_cast<std::size_t>(question.slot)]},
+                    {"slot", slot_text(question, layer)},
                     {"head", question.head},
                     {"row", index(question.row)},
                     {"column", index(question.column)},

@@ -34,11 +34,15 @@ const std::string& slot_text(const NeedleReport& report, std::int64_t layer, std
   return layer_of(report, layer).slot_names[static_cast<std::size_t>(slot)];
 }
 
-/// "partition 2, head 0"; without the slot where there is but one.
+/// Of a memory with several; the parts of a complex state are one.
+bool has_slots(const LayerInfo& layer) { return layer.slots() > 1 && layer.memory != "state space"; }
+
+/// "partition 2, head 0", "level 5, head 0"; without the slot where there is but one.
 std::string place_text(const NeedleReport& report, std::int64_t layer, std::int64_t slot, std::int64_t head) {
-  if (layer_of(report, layer).slots() == 1) return fmt::format("head {}", head);
+  if (!has_slots(layer_of(report, layer))) return fmt::format("head {}", head);
   const std::string& name = slot_text(report, layer, slot);
-  return fmt::format("{}{}, head {}", name == "shared" ? "" : "partition ", name, head);
+  const bool is_number = std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
+  return fmt::format("{}{}, head {}", is_number ? "partition " : "", name, head);
 }
 
 std::string head_line(const NeedleReport& report, std::int64_t layer, const NeedleFate& fate, std::size_t events) {
@@ -84,7 +88,9 @@ void add_parts(json& to, const Parts& parts, double clear) {
 }
 
 json place_json(const NeedleReport& report, std::int64_t layer, std::int64_t slot, std::int64_t head) {
-  return {{"layer", layer}, {"slot", slot_text(report, layer, slot)}, {"head", head}};
+  const LayerInfo& info = layer_of(report, layer);
+  const bool is_one = info.slots() > 1 && !has_slots(info);
+  return {{"layer", layer}, {"slot", is_one ? "state" : slot_text(report, layer, slot)}, {"head", head}};
 }
 
 json event_json(const NeedleReport& report, Loss cause, double lost, std::int64_t token) {

@@ -33,7 +33,7 @@ constexpr InterventionRow rows[] = {
 /// S ← factor · S of the cursor's partition; of all that the layer keeps where it has none.
 ScaleState scaled_partition(const LayerInfo& layer, const Cursor& cursor, float factor) {
   ScaleState scale{.partition = {}, .head = {}, .row = {}, .factor = factor};
-  if (layer.slots() > 1) scale.partition = slot_identity(layer, cursor.slot);
+  if (layer.partitions > 0) scale.partition = slot_identity(layer, cursor.slot);
   return scale;
 }
 ScaleState scaled_row(const LayerInfo& layer, const Cursor& cursor, float factor) {

@@ -3582,7 +3582,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>What is left of the needle after each token, and at the question what took the rest. S = C + all else, C what is left of what the needle&apos;s tokens wrote; curves: ‖C‖ after each token. Parts of 1 at the question: taken by decay (GLA eq. 3, SSE eq. 9), erased by the delta rule (Gated DeltaNet eq. 10), lying under later writes along the needle&apos;s keys, lying where the question does not read, and clear. Layers count the same, heads by ‖C‖². Read: the needle&apos;s share of what the question reads, the largest of all heads. A description, not a diagnosis: over 2,800 answers of small models right and wrong ones hardly differ in what is clear (AUC 0.59) or in what is read (0.59).</source>
+        <source>What is left of the needle after each token, and at the question what took the rest. S = C + all else, C what is left of what the needle&apos;s tokens wrote; curves: ‖C‖ after each token. Parts of 1 at the question: taken by decay (GLA eq. 3, SSE eq. 9), erased by the delta rule (Gated DeltaNet eq. 10), lying under later writes along the needle&apos;s keys (in S4 along what is left of it), lying where the question does not read, and clear. Layers count the same, heads by ‖C‖². Read: the needle&apos;s share of what the question reads, the largest of all heads. A description, not a diagnosis: over 2,800 answers of small models right and wrong ones hardly differ in what is clear (AUC 0.59) or in what is read (0.59).</source>
         <translation type="unfinished"></translation>
     </message>
     <message>

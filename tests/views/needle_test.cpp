@@ -99,6 +99,23 @@ TEST_CASE("needle: a place's curve keeps its value between the visits, and has t
   CHECK(data.curves[0].kept.back() == 0.5f);
 }
 
+TEST_CASE("needle: a level is called so, and the parts of a complex state are one place") {
+  const Sample sample({.tokens = 40});
+  const auto places = [&](const char* memory, const std::vector<std::string>& slots) {
+    Snapshot snapshot = sample.at(20);
+    RunInfo run = *snapshot.run;
+    for (LayerInfo& layer : run.model.layers) layer.memory = memory, layer.slot_names = slots, layer.partitions = 0;
+    snapshot.run = std::make_shared<const RunInfo>(run);
+    Findings findings;
+    findings.answer(needle_question(run, 20), small_story());
+    const NeedleData data = build_needle(snapshot, {.token = 20}, findings, NeedleMode::places);
+    return std::pair(data.curves.at(0).name, data.causes.at(0).where);
+  };
+  CHECK(places("log-linear attention", {"level 0", "level 1", "level 2", "level 3"}) ==
+        std::pair<std::string, std::string>("level 2, head 1", "layer 0, level 2, head 1"));
+  CHECK(places("state space", {"real part", "imaginary part"}) == std::pair<std::string, std::string>("head 1", "layer 0, head 1"));
+}
+
 TEST_CASE("needle: outside of its story the cursor has no line") {
   CHECK(built({.token = 20}).tokens.cursor == 20);
   CHECK(built({.token = 3}).tokens.cursor == -1);

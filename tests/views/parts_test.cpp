@@ -67,6 +67,7 @@ TEST_CASE("words") {
   CHECK(number(0.1f, 9) == "0.100000001");
   CHECK(slot_title(0, "shared") == "shared");
   CHECK(slot_title(3, "3") == "partition 3");
+  CHECK(slot_title(5, "level 5") == "level 5");
 }
 
 TEST_CASE("slots have the identity of their partition, with and without a shared one") {

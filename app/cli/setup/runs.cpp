@@ -93,7 +93,8 @@ void add_history(CLI::App& app, HistoryArguments& history) {
   CLI::App& command = *app.add_subcommand("history", "who wrote a partition, a row or a cell of a state: tokens that add up to it");
   add_asked(command, history);
   command.add_option("--layer", history.layer, "default: 0")->check(at_least(0));
-  command.add_option("--slot", history.slot, "partition, 0: the shared one (default)")->check(at_least(0));
+  command.add_option("--slot", history.slot, "partition (0: the shared one), level, or part of a complex state (default: 0)")
+      ->check(at_least(0));
   command.add_option("--head", history.head, "default: 0")->check(at_least(0));
   auto* row = command.add_option("--row", history.row, "default: all of them, the whole partition")->check(at_least(0));
   command.add_option("--column", history.column, "column of the row: one cell")->check(at_least(0))->needs(row);

@@ -9,6 +9,7 @@
 #include "app/cli/commands.h"
 #include "engine/error.h"
 #include "tests/catch.h"
+#include "tests/engine/model/small_models.h"
 #include "tests/source.h"
 
 namespace statescope::needle_test {
@@ -82,6 +83,57 @@ TEST_CASE("needle: all of it as JSON, and as a page that loads nothing") {
     CHECK(page.find(inside) != std::string::npos);
   CHECK(error_of(arguments).find("exists already") != std::string::npos);
   std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("needle: states of S4 and levels of log-linear attention have a fate, said where it lies; so is who wrote them") {
+  namespace fs = std::filesystem;
+  using namespace statescope::test;
+  const fs::path folder = fs::temp_directory_path() / "statescope-needle-families";
+  fs::remove_all(folder);
+  fs::create_directory(folder);
+  std::ofstream(folder / "prompt.json")
+      << R"({"prompt": "the code of ivan is 1815. what is it?", "spans": [{"part": "needle", "begin": 20, "end": 24}]})";
+  const json bytes{{"vocab_size", 256}};
+  struct Family {
+    json config;
+    std::int64_t slot;               // asked about
+    const char *name, *read, *lies;  // it, where it is read, where the needle lies
+  };
+  for (const auto& [config, slot, name, read_name, lies] : {Family{s4_config("diag", bytes), 1, "imaginary part", "state", "state"},
+                                                            {s4_config("hippo", bytes), 0, "state", "state", "state"},
+                                                            {log_linear_config(bytes), 6, "level 6", "level 6", "level 6"}}) {
+    INFO(config.dump());
+    const fs::path file = folder / "model.h5", out = folder / "report.json";
+    fs::remove(file);
+    write_checkpoint(*random_checkpoint(Config(config), 5), file);
+    NeedleArguments needle;
+    needle.checkpoint = file.string();
+    needle.prompt.file = (folder / "prompt.json").string();
+    needle.json = out.string();
+    needle.force = true;
+    REQUIRE(needle_command(needle) == 0);
+    const json report = json::parse(std::ifstream(out));
+    REQUIRE(!report["layers"][1]["heads"].empty());
+    for (const json& head : report["layers"][1]["heads"]) {
+      CHECK((head["slot"] == lies && head["reads"] == true && head["erasure"] == 0 && head["misrouting"] == 0));
+      CHECK(head["clear"].get<double>() + head["decay"].get<double>() + head["overwriting"].get<double>() == Approx(1));
+    }
+    HistoryArguments history;
+    history.checkpoint = file.string();
+    history.prompt.file = needle.prompt.file;
+    history.json = out.string();
+    history.force = true;
+    history.slot = slot;
+    for (const bool read : {false, true}) {
+      history.read = read;
+      REQUIRE(history_command(history) == 0);
+      const json written = json::parse(std::ifstream(out));
+      CHECK(written["slot"] == (read ? read_name : name));
+      CHECK(written["sum"].get<double>() == Approx(written["shown"].get<double>()).epsilon(1e-4));
+      CHECK(written["shown"] > 0);
+    }
+  }
+  fs::remove_all(folder);
 }
 
 TEST_CASE("needle: a prompt without a needle, or with nothing behind it, is refused in one line") {
