@@ -290,7 +290,7 @@ Survival survival(const MemoryTrace& trace, std::int64_t slot, std::int64_t head
     const double decayed = C.leave(visit);
     const double erased = C.size();
     if (visits.token(j) < end) C.add(visit.k, visit.beta, visit.v);
-    const double kept = C.size(), given_back = std::clamp(erased - decayed, 0.0, before - decayed);
+    const double kept = C.size(), given_back = std::clamp(erased - decayed, 0.0, std::max(0.0, before - decayed));
     if (result.token.empty() || result.token.back() != visits.token(j)) {
       result.token.push_back(visits.token(j));
       for (std::vector<double>* parts : {&result.decayed, &result.erased, &result.written, &result.kept}) parts->push_back(0);

@@ -248,13 +248,18 @@ History history_of_level(const HistoryQuestion& question, Evidence& evidence) {
   check_index("token", question.token, evidence.tokens());
   const HeadState state = evidence.head_state(question.layer, question.head, question.token);
   const float* const S = state.matrix(question.slot);
-  const MemoryTrace trace = trace_of_level(question.layer, question.slot, question.head, question.token, S, evidence);
+  const LevelsTrace levels = trace_of_level(question.layer, question.slot, question.head, question.token, S, evidence);
   HistoryQuestion alone = question;
   alone.slot = alone.head = 0;
-  History history = question.read ? read_history(alone, trace, evidence) : written_history(alone, trace, S, evidence);
-  const auto [from, to] = tokens_of_level(question.slot, question.token);
-  history.token.resize(std::min(history.token.size(), static_cast<std::size_t>(to - from)));
-  for (std::vector<float>* all : {&history.coefficient, &history.written, &history.contribution}) all->resize(history.token.size());
+  const History all = question.read ? read_history(alone, levels.trace, evidence) : written_history(alone, levels.trace, S, evidence);
+  History history{.sum = all.sum, .shown = all.shown};
+  for (std::size_t j = 0; j < all.token.size(); ++j) {
+    if (!levels.is_in(static_cast<std::int64_t>(j), question.slot, question.token)) continue;
+    history.token.push_back(all.token[j]);
+    history.coefficient.push_back(all.coefficient[j]);
+    history.written.push_back(all.written[j]);
+    history.contribution.push_back(all.contribution[j]);
+  }
   return history;
 }
 

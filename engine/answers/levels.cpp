@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <tuple>
+#include <functional>
+#include <limits>
 
+#include "engine/analysis/memory_reading.h"
 #include "engine/analysis/parts.h"
 #include "engine/error.h"
 
@@ -31,13 +33,88 @@ const ChannelRows* shown(std::int64_t layer, const char* name, Evidence& evidenc
   return rows;
 }
 
-/// Throws Error.
-void refuse_edits(std::int64_t layer, Evidence& evidence) {
-  for (const Stretch& stretch : evidence.course(layer)) {
-    if (!stretch.edits.scaled.empty() || stretch.edits.imported)
-      throw Error("an intervention has changed the states of this layer: who wrote its levels is not told then");
+/// Their visits, one head after another in each.
+class Visits {
+ public:
+  Visits(std::int64_t layer, std::int64_t first, std::int64_t heads, Evidence& evidence) {
+    const LayerInfo& info = evidence.layer(layer);
+    for (std::int64_t head = first; head < first + heads; ++head) {
+      q_.emplace_back(shown(layer, "q", evidence), head, info.heads);
+      k_.emplace_back(shown(layer, "k", evidence), head, info.heads);
+      v_.emplace_back(shown(layer, "v", evidence), head, info.heads);
+      log_decay_.emplace_back(shown(layer, "log_decay", evidence), head, info.heads);
+      edits_.push_back(state_edits(layer, head, evidence));
+    }
+    const bool rows_differ = !edits_.front().empty();
+    made_.trace = {.H = heads, .K = info.rows, .V = info.columns, .decay_width = rows_differ ? info.rows : 1, .rates = {}, .slots = {}};
+    made_.trace.slots.resize(1);
+    std::size_t next = 0;
+    for (std::int64_t t = 0; t < evidence.tokens(); ++t) {
+      add_token(t);
+      if (next == edits_.front().size() || edits_.front()[next].token != t) continue;
+      edits_.front()[next].replaced ? add_states(next) : add_scaling(next);
+      ++next;
+    }
   }
-}
+  LevelsTrace made() && { return std::move(made_); }
+
+ private:
+  SlotVisits& visits() { return made_.trace.slots.front(); }
+  /// One that holds `tokens` of the heads' keys and values; zeros where there are none.
+  void add(std::int64_t token, LevelTokens tokens) {
+    visits().token.push_back(static_cast<std::int32_t>(token));
+    made_.holds.push_back(tokens);
+    const auto each = static_cast<std::size_t>(visits().count() * made_.trace.H);
+    for (std::vector<float>* all : {&visits().q, &visits().k}) all->resize(each * static_cast<std::size_t>(made_.trace.K));
+    visits().v.resize(each * static_cast<std::size_t>(made_.trace.V));
+    visits().log_decay.resize(each * static_cast<std::size_t>(made_.trace.decay_width));
+  }
+  /// The last visit's numbers of a head, `width` of them.
+  float* last(std::vector<float>& all, std::size_t head, std::int64_t width) const {
+    return all.data() + std::ssize(all) - (made_.trace.H - static_cast<std::int64_t>(head)) * width;
+  }
+  void add_token(std::int64_t t) {
+    const std::int64_t K = made_.trace.K, V = made_.trace.V, width = made_.trace.decay_width;
+    add(t, {t, t + 1});
+    for (std::size_t h = 0; h < q_.size(); ++h) {
+      std::copy_n(q_[h][t], K, last(visits().q, h, K));
+      std::copy_n(k_[h][t], K, last(visits().k, h, K));
+      std::copy_n(v_[h][t], V, last(visits().v, h, V));
+      std::fill_n(last(visits().log_decay, h, width), width, *log_decay_[h][t]);
+    }
+  }
+  void add_edit(std::int64_t token, LevelTokens tokens) {
+    visits().edits.push_back(visits().count());
+    add(token, tokens);
+  }
+  void add_scaling(std::size_t edit) {
+    add_edit(edits_.front()[edit].token, {});
+    for (std::size_t h = 0; h < edits_.size(); ++h)
+      std::ranges::transform(edits_[h][edit].factors, last(visits().log_decay, h, made_.trace.K),
+                             [](double factor) { return static_cast<float>(std::log(factor)); });
+  }
+  /// All is forgotten, and every level's row r written anew with the key e_r, for the tokens that the level would hold.
+  void add_states(std::size_t edit) {
+    const std::int64_t K = made_.trace.K, V = made_.trace.V, token = edits_.front()[edit].token;
+    bool first = true;
+    for (std::int64_t level = 0; level < edits_.front()[edit].replaced->slots; ++level) {
+      const LevelTokens tokens = tokens_of_level(level, token);
+      for (std::int64_t row = 0; row < K && tokens.to > tokens.from; ++row) {
+        add_edit(token, tokens);
+        for (std::size_t h = 0; h < edits_.size(); ++h) {
+          last(visits().k, h, K)[row] = 1;
+          std::copy_n(edits_[h][edit].replaced->matrix(level) + row * V, V, last(visits().v, h, V));
+          if (first) std::fill_n(last(visits().log_decay, h, K), K, -std::numeric_limits<float>::infinity());
+        }
+        first = false;
+      }
+    }
+  }
+
+  LevelsTrace made_;
+  std::vector<OfHead> q_, k_, v_, log_decay_;
+  std::vector<std::vector<StateEdit>> edits_;  // of each head
+};
 
 }  // namespace
 
@@ -62,14 +139,22 @@ AttentionRows attention_of_levels(std::int64_t layer, std::int64_t level, std::i
       log_decay(shown(layer, "log_decay", evidence), head, H), scale(shown(layer, "level_scale", evidence), head, H);
   AttentionRows result{std::vector<double>(static_cast<std::size_t>(rows * part.width())),
                        std::vector<double>(static_cast<std::size_t>(rows))};
+  const std::vector<StateEdit> edits = state_edits(layer, head, evidence);
   for (std::int64_t row = 0; row < rows; ++row) {
     if (done) done(static_cast<double>(row) / static_cast<double>(rows));
     const std::int64_t t = part.token(row);
+    std::vector<double> q(C[t], C[t] + C.width);
     double decay = 0;
+    auto edit = std::ranges::upper_bound(edits, t - 1, {}, &StateEdit::token);
     for (std::int64_t s = t; s >= 0; --s) {
+      if (edit != edits.begin() && std::prev(edit)->token == s) {
+        --edit;
+        if (edit->replaced) break;
+        std::ranges::transform(q, edit->factors, q.begin(), std::multiplies<>());
+      }
       const std::int64_t at = level_of(t, s);
       double product = 0;
-      for (std::int64_t r = 0; r < C.width; ++r) product += double{C[t][r]} * B[s][r];
+      for (std::int64_t r = 0; r < C.width; ++r) product += q[static_cast<std::size_t>(r)] * B[s][r];
       const double weight = level < 0 || level == at ? scale[t][at] * product * *dt[s] * std::exp(decay) : 0;
       if (s >= part.from)
         result.weight[static_cast<std::size_t>((s - part.from) * rows + row)] = weight;
@@ -90,62 +175,62 @@ LevelTokens tokens_of_level(std::int64_t level, std::int64_t t) {
 /// The highest bit in which s and t differ is bit ℓ − 1.
 std::int64_t level_of(std::int64_t t, std::int64_t s) { return std::bit_width(static_cast<std::uint64_t>(s ^ t)); }
 
-MemoryTrace trace_of_level(std::int64_t layer, std::int64_t level, std::int64_t head, std::int64_t t, const float* state,
+LevelsTrace trace_of_levels(std::int64_t layer, std::int64_t first, std::int64_t heads, Evidence& evidence) {
+  return Visits(layer, first, heads, evidence).made();
+}
+
+namespace {
+
+/// λ C S of a level's state, where no intervention followed the token that reads it; else from what was written.
+std::vector<float> read_of(const MemoryTrace& trace, std::int64_t t, const float* state) {
+  const SlotVisits& visits = trace.slots.front();
+  const std::int64_t at = visits.reading(t);
+  std::vector<double> o(static_cast<std::size_t>(trace.V));
+  const bool is_edited = visits.until(t) > at + 1;
+  const Contributions written = is_edited ? implicit_attention(trace, 0, 0, t) : Contributions{};
+  for (std::int64_t c = 0; c < trace.V; ++c) {
+    double& sum = o[static_cast<std::size_t>(c)];
+    for (std::int64_t r = 0; !is_edited && r < trace.K; ++r)
+      sum += double{visits.q[static_cast<std::size_t>(at * trace.K + r)]} * state[r * trace.V + c];
+    for (std::size_t j = 0; j < written.coefficient.size(); ++j)
+      sum += written.coefficient[j] * visits.v[j * static_cast<std::size_t>(trace.V) + static_cast<std::size_t>(c)];
+  }
+  return {o.begin(), o.end()};
+}
+
+}  // namespace
+
+LevelsTrace trace_of_level(std::int64_t layer, std::int64_t level, std::int64_t head, std::int64_t t, const float* state,
                            Evidence& evidence) {
-  refuse_edits(layer, evidence);
-  const LayerInfo& info = evidence.layer(layer);
-  const std::int64_t H = info.heads, K = info.rows, V = info.columns;
-  const OfHead C(shown(layer, "q", evidence), head, H), B(shown(layer, "k", evidence), head, H), v(shown(layer, "v", evidence), head, H),
-      log_decay(shown(layer, "log_decay", evidence), head, H), scale(shown(layer, "level_scale", evidence), head, H);
-  MemoryTrace trace{.H = 1, .K = K, .V = V, .decay_width = 1, .rates = {}, .slots = {}};
-  SlotVisits& visits = trace.slots.emplace_back();
-  const auto [from, to] = tokens_of_level(level, t);
-  // Those behind the level's last token write nothing and decay it.
-  for (std::int64_t s = from; from < to && s <= t; ++s) {
-    const float writes = s < to ? 1 : 0, reads = s == t ? scale[t][level] : 0;
-    visits.token.push_back(static_cast<std::int32_t>(s));
-    for (std::int64_t r = 0; r < K; ++r) visits.k.push_back(writes * B[s][r]);
-    for (std::int64_t r = 0; r < K; ++r) visits.q.push_back(reads * C[s][r]);
-    visits.v.insert(visits.v.end(), v[s], v[s] + V);
-    for (std::int64_t c = 0; c < V; ++c) {
-      double o = 0;
-      for (std::int64_t r = 0; s == t && r < K; ++r) o += double{reads} * C[s][r] * state[r * V + c];
-      visits.o.push_back(static_cast<float>(o));
-    }
-    visits.log_decay.push_back(*log_decay[s]);
-  }
-  return trace;
+  LevelsTrace all = trace_of_levels(layer, head, 1, evidence);
+  SlotVisits& visits = all.trace.slots.front();
+  const std::int64_t K = all.trace.K, V = all.trace.V;
+  for (std::int64_t j = 0; j < visits.count(); ++j)
+    if (!all.is_in(j, level, t)) std::fill_n(visits.k.begin() + j * K, K, 0.0F);
+  const float scale = OfHead(shown(layer, "level_scale", evidence), head, evidence.layer(layer).heads)[t][level];
+  const std::int64_t at = visits.reading(t);
+  for (std::int64_t r = 0; r < K; ++r) visits.q[static_cast<std::size_t>(at * K + r)] *= scale;
+  visits.o.resize(visits.v.size());
+  std::ranges::copy(read_of(all.trace, t, state), visits.o.begin() + at * V);
+  return all;
 }
 
-MemoryTrace trace_of_levels(std::int64_t layer, Evidence& evidence) {
-  refuse_edits(layer, evidence);
-  const LayerInfo& info = evidence.layer(layer);
-  const std::int64_t H = info.heads, K = info.rows, V = info.columns;
-  MemoryTrace trace{.H = H, .K = K, .V = V, .decay_width = 1, .rates = {}, .slots = {}};
-  SlotVisits& visits = trace.slots.emplace_back();
-  for (std::int64_t t = 0; t < evidence.tokens(); ++t) {
-    visits.token.push_back(static_cast<std::int32_t>(t));
-    for (const auto& [name, all, width] :
-         {std::tuple{"q", &visits.q, K}, {"k", &visits.k, K}, {"v", &visits.v, V}, {"log_decay", &visits.log_decay, 1}}) {
-      for (std::int64_t head = 0; head < H; ++head) {
-        const float* const row = OfHead(shown(layer, name, evidence), head, H)[t];
-        all->insert(all->end(), row, row + width);
-      }
-    }
-  }
-  return trace;
+bool LevelsTrace::is_in(std::int64_t visit, std::int64_t level, std::int64_t t) const {
+  const LevelTokens own = holds[static_cast<std::size_t>(visit)], all = tokens_of_level(level, t);
+  return own.from < own.to && own.from >= all.from && own.to <= all.to;
 }
 
-MemoryTrace levels_as_read(MemoryTrace trace, std::int64_t layer, std::int64_t t, Evidence& evidence) {
-  SlotVisits& visits = trace.slots.front();
+LevelsTrace levels_as_read(LevelsTrace levels, std::int64_t layer, std::int64_t first, std::int64_t t, Evidence& evidence) {
+  MemoryTrace& trace = levels.trace;
   for (std::int64_t head = 0; head < trace.H; ++head) {
-    const float* const scale = OfHead(shown(layer, "level_scale", evidence), head, trace.H)[t];
-    for (std::int64_t s = 0; s <= t; ++s) {
-      float* const v = visits.v.data() + (s * trace.H + head) * trace.V;
-      std::transform(v, v + trace.V, v, [weight = scale[level_of(t, s)]](float x) { return weight * x; });
+    const float* const scale = OfHead(shown(layer, "level_scale", evidence), first + head, evidence.layer(layer).heads)[t];
+    for (std::int64_t j = 0; j < trace.slots.front().until(t); ++j) {
+      float* const v = trace.slots.front().v.data() + (j * trace.H + head) * trace.V;
+      const float weight = scale[level_of(t, levels.holds[static_cast<std::size_t>(j)].from)];
+      std::transform(v, v + trace.V, v, [weight](float x) { return weight * x; });
     }
   }
-  return trace;
+  return levels;
 }
 
 }  // namespace statescope

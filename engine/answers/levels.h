@@ -3,6 +3,7 @@
 
 #include "engine/analysis/attention_map.h"
 #include "engine/analysis/evidence.h"
+#include "engine/answers/state_edits.h"
 
 namespace statescope {
 
@@ -23,17 +24,24 @@ struct LevelTokens {
 /// Those that a level of token t holds: level 0 t itself, level ℓ where bit ℓ − 1 of t is set the 2^{ℓ−1} before t − (t mod 2^{ℓ−1}).
 LevelTokens tokens_of_level(std::int64_t level, std::int64_t t);
 
-/// One head of a level as token t has it, as a memory of a single slot that only those tokens wrote to: k = B, v = dt x, and what t reads
-/// of it, q = λ C; `state` is the level's [K, V]. Throws Error where an intervention has changed the layer's states.
-MemoryTrace trace_of_level(std::int64_t layer, std::int64_t level, std::int64_t head, std::int64_t t, const float* state,
-                           Evidence& evidence);
-
-/// All levels as one memory of Mamba-2's kind, whose sum they are: k = B, v = dt x, q = C. Merging levels takes nothing from it. Throws
-/// Error where an intervention has changed the layer's states.
-MemoryTrace trace_of_levels(std::int64_t layer, Evidence& evidence);
-/// The same as token t reads it: every value v_s times λ_{t,ℓ(t,s)}.
-MemoryTrace levels_as_read(MemoryTrace trace, std::int64_t layer, std::int64_t t, Evidence& evidence);
 /// ℓ(t, s): the level of t that holds s.
 std::int64_t level_of(std::int64_t t, std::int64_t s);
+
+/// Levels as one memory of Mamba-2's kind, whose sum they are: k = B, v = dt x, q = C. Merging levels takes nothing from it.
+struct LevelsTrace {
+  MemoryTrace trace;
+  std::vector<LevelTokens> holds;  // what each visit stands for: its token; those of a level that was replaced; nothing, of a scaling
+
+  /// Whether a visit is in a level that token t has.
+  bool is_in(std::int64_t visit, std::int64_t level, std::int64_t t) const;
+};
+/// Of heads [first, first + heads). Throws Error.
+LevelsTrace trace_of_levels(std::int64_t layer, std::int64_t first, std::int64_t heads, Evidence& evidence);
+/// The same as token t reads it: every value v_s times λ_{t,ℓ(t,s)}.
+LevelsTrace levels_as_read(LevelsTrace levels, std::int64_t layer, std::int64_t first, std::int64_t t, Evidence& evidence);
+/// One head of a level as token t has it: keys of what the level does not hold are 0. t reads it with q = λ C; `state` is the level's [K,
+/// V].
+LevelsTrace trace_of_level(std::int64_t layer, std::int64_t level, std::int64_t head, std::int64_t t, const float* state,
+                           Evidence& evidence);
 
 }  // namespace statescope

@@ -10,8 +10,9 @@ using Tell = std::function<void(double fraction)>;
 
 std::vector<NeedlePlace> in_levels(std::int64_t layer, TokenRange needle, std::int64_t question, std::size_t events, Evidence& evidence,
                                    const Tell& tell) {
-  const MemoryTrace all = trace_of_levels(layer, evidence), as_read = levels_as_read(all, layer, question, evidence);
-  std::vector<NeedlePlace> places = needle_places(all, needle, question, events, tell, &as_read);
+  const LevelsTrace all = trace_of_levels(layer, 0, evidence.layer(layer).heads, evidence);
+  const LevelsTrace as_read = levels_as_read(all, layer, 0, question, evidence);
+  std::vector<NeedlePlace> places = needle_places(all.trace, needle, question, events, tell, &as_read.trace);
   for (NeedlePlace& place : places) place.fate.slot = level_of(question, needle.end - 1);
   return places;
 }

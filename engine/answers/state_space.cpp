@@ -17,17 +17,6 @@ using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMaj
 /// As the model's operations have it.
 double rounded(double x) { return static_cast<double>(static_cast<float>(x)); }
 
-/// Scaling of all states, or of one; each part of a complex state alike.
-StateSpaceRun::Edit edit_of(const Stretch& stretch, std::int64_t layer, std::int64_t states, Evidence& evidence) {
-  StateSpaceRun::Edit edit{stretch.to - 1, std::vector<double>(static_cast<std::size_t>(states), 1.0), {}};
-  for (const ScaleState& scale : stretch.edits.scaled) {
-    for (std::int64_t n = 0; n < states; ++n)
-      if (!scale.row || *scale.row == n) edit.factors[static_cast<std::size_t>(n)] *= scale.factor;
-  }
-  if (stretch.edits.imported) edit.replaced = evidence.head_state(layer, 0, edit.token);
-  return edit;
-}
-
 }  // namespace
 
 bool is_state_space(const LayerInfo& layer) { return layer.memory == "state space"; }
@@ -104,16 +93,13 @@ std::vector<double> ChannelRule::advance_by(std::int64_t steps) const {
 }
 
 StateSpaceRun::StateSpaceRun(std::int64_t layer, Evidence& evidence)
-    : space(state_space_parameters(layer, evidence)), u_(evidence.channel(layer, "v")) {
+    : space(state_space_parameters(layer, evidence)), edits(state_edits(layer, 0, evidence)), u_(evidence.channel(layer, "v")) {
   if (!u_ || space.channels == 0 || space.A.empty()) throw Error("this layer does not tell what entered its states");
-  for (const Stretch& stretch : evidence.course(layer)) {
-    if (!stretch.edits.scaled.empty() || stretch.edits.imported) edits.push_back(edit_of(stretch, layer, space.states, evidence));
-  }
 }
 
-const StateSpaceRun::Edit* StateSpaceRun::last_replaced(std::int64_t token, bool behind) const {
-  const Edit* last = nullptr;
-  for (const Edit& edit : edits) {
+const StateEdit* StateSpaceRun::last_replaced(std::int64_t token, bool behind) const {
+  const StateEdit* last = nullptr;
+  for (const StateEdit& edit : edits) {
     if (edit.replaced && edit.token < token + (behind ? 1 : 0)) last = &edit;
   }
   return last;

@@ -9,6 +9,7 @@
 
 #include "engine/analysis/evidence.h"
 #include "engine/analysis/needle_fate.h"
+#include "engine/answers/state_edits.h"
 #include "engine/findings/history.h"
 
 namespace statescope {
@@ -45,11 +46,6 @@ struct ChannelRule {
 /// A layer's run: what entered its channels, and what interventions did to its states.
 class StateSpaceRun {
  public:
-  struct Edit {
-    std::int64_t token = 0;             // behind which it was
-    std::vector<double> factors;        // [N] of the states
-    std::optional<HeadState> replaced;  // by these: nothing of earlier tokens is left
-  };
   /// Throws Error.
   StateSpaceRun(std::int64_t layer, Evidence& evidence);
 
@@ -58,7 +54,7 @@ class StateSpaceRun {
     return u_->values[static_cast<std::size_t>(token * space.channels + channel)];
   }
   /// The last edit that replaced the states up to `token`, of those behind `token` itself only if `behind`; null: none.
-  const Edit* last_replaced(std::int64_t token, bool behind) const;
+  const StateEdit* last_replaced(std::int64_t token, bool behind) const;
 
   /// put(s, X, is_token) for s from `token` back to `from`: X is what an input of 1 at token s is in a channel's states at `token`; where
   /// the states were replaced, once and last what is left of those that were put in their place. `behind`: behind the edits that followed
@@ -67,7 +63,7 @@ class StateSpaceRun {
   void walk_back(const ChannelRule& rule, std::int64_t channel, std::int64_t token, bool behind, std::int64_t from, const Put& put) const;
 
   StateSpaceParameters space;
-  std::vector<Edit> edits;  // ascending
+  std::vector<StateEdit> edits;
 
  private:
   const ChannelRows* u_;

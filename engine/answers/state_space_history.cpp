@@ -29,7 +29,7 @@ double dot(std::span<const double> a, std::span<const double> b) { return std::i
 class Writers {
  public:
   Writers(const StateSpaceRun& run, std::int64_t token, bool behind) : run_(run), token_(token), behind_(behind) {
-    const StateSpaceRun::Edit* edit = run.last_replaced(token, behind);
+    const StateEdit* edit = run.last_replaced(token, behind);
     first_ = edit ? edit->token : 0;
     for (std::vector<double>* all : {&coefficient_, &written_, &contribution_}) all->resize(static_cast<std::size_t>(token - first_ + 1));
   }

@@ -66,7 +66,7 @@ class Needle {
       squares.decayed += product(C, C);
       for (std::size_t i = 0; t < needle_.end && i < C.size(); ++i) C[i] += rule.B[i] * run_.entered(t, channel);
       squares.written += product(C, C);
-      for (const StateSpaceRun::Edit& edit : run_.edits) {
+      for (const StateEdit& edit : run_.edits) {
         if (edit.token != t) continue;
         squares.replaced = edit.replaced.has_value();
         const std::vector<double> put =

@@ -389,6 +389,11 @@ TEST_CASE("survival: what decay and the delta rule take, by hand") {
     }
   }
   CHECK(survival(by_hand(MemoryRule::delta), 0, 0, 8, 9).token.empty());
+  // A state that was scaled up has grown by its decay, and not by the rule.
+  MemoryTrace grown = by_hand(MemoryRule::outer_product);
+  grown.slots[0].log_decay[1] = std::log(3.0F);
+  const Survival larger = survival(grown, 0, 0, 0, 3);
+  CHECK((larger.decayed[1] == Approx(-16) && larger.erased[1] == 0 && larger.kept[1] == Approx(24)));
 }
 
 TEST_CASE("survival: what it kept at the end is what the needle's tokens contribute to the state") {

@@ -34,6 +34,23 @@ double of_needle(const HistoryQuestion& question, std::int64_t slots, Evidence& 
   return sum;
 }
 
+/// ‖Σ_s A_{t,s} x_s‖ of a level in head 3, A of the attention map and x = v / dt.
+double read_by_attention(std::int64_t level, std::int64_t t, Evidence& evidence) {
+  const AttentionMap map =
+      answer(AttentionQuestion{.layer = 1, .head = 3, .rows = {t, 1, 1}, .columns = {0, 1, t + 1}, .slot = level}, evidence);
+  const ChannelRows &v = *evidence.channel(1, "v"), &dt = *evidence.channel(1, "dt");
+  const std::int64_t H = v.shape[0], V = v.shape[1];
+  double squares = 0;
+  for (std::int64_t c = 0; c < V; ++c) {
+    double o = 0;
+    for (std::int64_t s = 0; s <= t; ++s)
+      o += double{map.weight[static_cast<std::size_t>(s)]} * v.values[static_cast<std::size_t>((s * H + 3) * V + c)] /
+           dt.values[static_cast<std::size_t>(s * H + 3)];
+    squares += o * o;
+  }
+  return std::sqrt(squares);
+}
+
 }  // namespace
 
 TEST_CASE("state space: a token's coefficient in a cell is that of Ā^(t−s) B̄") {
@@ -89,6 +106,35 @@ TEST_CASE("state space: in a branch too, after an intervention of every kind, to
   }
 }
 
+TEST_CASE("levels: in a branch too, after an intervention of every kind, those that a level holds add up to it, and to what is read") {
+  const std::vector<std::vector<std::string>> cases{{"scale row 2 by 3 at 12", "scale head 3 by 0.5 at 15"},
+                                                    {"import run 1 at 12", "scale row 1 by 0.5 at 20"},
+                                                    {"zero state at 12"},
+                                                    {"scale state by -2 at 12", "import run 1 at 25"},
+                                                    {"freeze decay from 12 until 20"}};
+  for (const std::vector<std::string>& lines : cases) {
+    BranchEvidence branch(log_linear_config(), lines, kTokens);
+    INFO(lines.front());
+    for (const std::int64_t t : {11, 12, 13, 15, 16, 20, 25, 32}) {
+      for (std::int64_t level = 0; level < 7; ++level) {
+        INFO("level " << level << " of token " << t);
+        for (const std::int64_t row : {1, 2, -1})
+          check_sum(answer(HistoryQuestion{.layer = 1, .slot = level, .head = 3, .row = row, .token = t}, branch.evidence));
+        check_sum(answer(HistoryQuestion{.layer = 1, .slot = level, .head = 3, .row = 2, .column = 9, .token = t}, branch.evidence));
+        const History read = answer(HistoryQuestion{.layer = 1, .slot = level, .head = 3, .token = t, .read = true}, branch.evidence);
+        check_sum(read);
+        if (lines.front().starts_with("scale row"))
+          CHECK(read_by_attention(level, t, branch.evidence) == Approx(read.shown).epsilon(1e-4).margin(1e-9));
+      }
+    }
+    for (const NeedlePlace& place : needle_places(1, kNeedle, kQuestion, 100, branch.evidence)) {
+      CHECK(place.fate.kept + place.fate.decayed == Approx(1));
+      if (!lines.front().starts_with("scale row") && !lines.front().starts_with("freeze"))
+        CHECK(place.fate.kept == Approx(0).margin(1e-12));
+    }
+  }
+}
+
 TEST_CASE("needle: in a state space and in levels, what is left of it is what its tokens still contribute to all cells") {
   for (const json& config : {s4_config("diag"), s4_config("hippo"), log_linear_config({{"n_groups", 2}})}) {
     SmallEvidence run(config, kTokens);
@@ -135,10 +181,11 @@ TEST_CASE("needle: its part of what the question reads of a state space is that 
 TEST_CASE("levels: what a token reads of all of them is the sum over tokens, each with the λ of its level") {
   SmallEvidence run(log_linear_config({{"n_groups", 2}}), kTokens);
   const LayerInfo& layer = run.evidence.layer(1);
-  const MemoryTrace all = trace_of_levels(1, run.evidence);
+  const LevelsTrace levels = trace_of_levels(1, 0, layer.heads, run.evidence);
+  const MemoryTrace& all = levels.trace;
   const ChannelRows& scale = *run.evidence.channel(1, "level_scale");
   for (const std::int64_t t : {0, 7, 8, 30}) {
-    const MemoryTrace read = levels_as_read(all, 1, t, run.evidence);
+    const MemoryTrace read = levels_as_read(levels, 1, 0, t, run.evidence).trace;
     for (std::int64_t head = 0; head < layer.heads; ++head) {
       const HeadState state = run.evidence.head_state(1, head, t);
       const Contributions parts = implicit_attention(read, 0, head, t);
