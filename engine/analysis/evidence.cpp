@@ -107,7 +107,7 @@ const MemoryTrace* Evidence::trace(std::int64_t layer) {
 const MemoryTrace& Evidence::trace_of_state(std::int64_t layer) {
   if (const MemoryTrace* found = trace(layer)) return *found;
   if (!Evidence::layer(layer).has_state()) throw Error(fmt::format("layer {} keeps no matrix state", layer));
-  throw Error(fmt::format("what layer {} keeps cannot be told apart by the tokens that wrote it", layer));
+  throw Error(fmt::format("layer {} has no list of writes that are a key and a value each and stay in their slot", layer));
 }
 
 std::vector<float> Evidence::memory_keys(std::int64_t layer) {

@@ -11,6 +11,7 @@
 #include "engine/analysis/needle_fate.h"
 #include "engine/answers/state_edits.h"
 #include "engine/findings/history.h"
+#include "engine/findings/update.h"
 
 namespace statescope {
 
@@ -72,6 +73,8 @@ class StateSpaceRun {
 /// Coefficients are those of the channel's input u: of a cell Ā^{t−s} B̄, of what token t reads the mean |C̄ Ā^{t−s} B̄| over the channels. A
 /// complex state is read as one, whichever of its parts is asked about. Throws Error.
 History history_of_state_space(const HistoryQuestion& question, Evidence& evidence);
+/// Decayed is (Ā − I) X, by which complex states turn, too; the weight of a row is √Σ B̄² over the channels. Throws Error.
+Update update_of_state_space(const UpdateQuestion& question, Evidence& evidence);
 
 /// One place, or none where the needle wrote nothing. Interference is along what is left of the needle, which the rule has turned since.
 /// Throws Error.

@@ -135,4 +135,39 @@ History history_of_state_space(const HistoryQuestion& question, Evidence& eviden
   return question.read ? read_history(question, run, evidence) : written_history(question, run, evidence);
 }
 
+Update update_of_state_space(const UpdateQuestion& question, Evidence& evidence) {
+  const LayerInfo& layer = evidence.layer(question.layer);
+  check_index("head", question.head, layer.heads);
+  check_index("token", question.token, evidence.tokens());
+  const StateSpaceRun run(question.layer, evidence);
+  HeadState before;
+  if (question.token > 0) before = evidence.head_state(question.layer, question.head, question.token - 1);
+  const auto rows = static_cast<std::size_t>(layer.slots() * layer.rows), columns = static_cast<std::size_t>(layer.columns);
+  Update update{layer.slots(), layer.rows, layer.columns, {}, {}, {}, std::vector<float>(rows)};
+  for (std::vector<float>* all : {&update.decayed, &update.erased, &update.written}) all->resize(rows * columns);
+  for (std::size_t c = 0; c < columns; ++c) {
+    const auto channel = static_cast<std::int64_t>(c);
+    const ChannelRule rule(run.space, channel);
+    const std::vector<double> was = before.values.empty() ? std::vector<double>(rows) : states_of_channel(before, channel);
+    std::vector<double> left = was, written = rule.B;
+    rule.advance(left);
+    for (double& x : written) x *= run.entered(question.token, channel);
+    for (const StateEdit& edit : run.edits) {
+      if (edit.token != question.token) continue;
+      const std::vector<double> replaced = edit.replaced ? states_of_channel(*edit.replaced, channel) : std::vector<double>();
+      for (std::size_t i = 0; i < rows; ++i) {
+        const double scaled = edit.factors[i % edit.factors.size()] * (left[i] + written[i]) - written[i];
+        left[i] = edit.replaced ? -written[i] : scaled;
+        if (edit.replaced) written[i] += replaced[i];
+      }
+    }
+    for (std::size_t i = 0; i < rows; ++i) {
+      update.decayed[i * columns + c] = static_cast<float>(left[i] - was[i]);
+      update.written[i * columns + c] = static_cast<float>(written[i]);
+      update.write_weight[i] = std::hypot(update.write_weight[i], static_cast<float>(rule.B[i]));
+    }
+  }
+  return update;
+}
+
 }  // namespace statescope

@@ -147,7 +147,8 @@ TEST_CASE("update: the state before, what decay and erasure took, and what was w
     INFO(small.name);
     SmallEvidence asked(small.config, kTokens);
     for (std::int64_t l = 0; l < layers_of(asked); ++l) {
-      if (!asked.evidence.trace(l)) continue;
+      const LayerInfo& layer = asked.evidence.layer(l);
+      if (!layer.has_state() || has_levels(layer)) continue;
       for (const std::int64_t token : {std::int64_t{0}, kTokens / 2, kTokens - 1}) {
         const auto [before, after] = asked.evidence.states_around(l, token);
         for (std::int64_t head = 0; head < after.heads; ++head, ++heads) {

@@ -34,6 +34,18 @@ double of_needle(const HistoryQuestion& question, std::int64_t slots, Evidence& 
   return sum;
 }
 
+/// S_{t−1} + decayed + written = S_t in every cell.
+void check_update(std::int64_t layer, std::int64_t t, Evidence& evidence) {
+  const Update update = answer(UpdateQuestion{.layer = layer, .token = t}, evidence);
+  const HeadState before = evidence.head_state(layer, 0, t - 1), after = evidence.head_state(layer, 0, t);
+  double error = 0;
+  for (std::size_t i = 0; i < after.values.size(); ++i) {
+    error = std::max(error, std::abs(double{before.values[i]} + update.decayed[i] + update.written[i] - after.values[i]));
+    CHECK(update.erased[i] == 0);
+  }
+  CHECK(error <= 1e-5 * norm(after.values) + 1e-7);
+}
+
 /// ‖Σ_s A_{t,s} x_s‖ of a level in head 3, A of the attention map and x = v / dt.
 double read_by_attention(std::int64_t level, std::int64_t t, Evidence& evidence) {
   const AttentionMap map =
@@ -96,6 +108,7 @@ TEST_CASE("state space: in a branch too, after an intervention of every kind, to
         }
         const History read = answer(HistoryQuestion{.layer = 1, .token = t, .read = true}, branch.evidence);
         check_sum(read);
+        check_update(1, t, branch.evidence);
         if (lines.front() == "import run 1 at 12" && t > 12) CHECK((read.token.front() == 12 && read.token[1] == 13));
       }
       const std::vector<NeedlePlace> places = needle_places(1, kNeedle, kQuestion, 100, branch.evidence);
