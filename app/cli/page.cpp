@@ -9,6 +9,7 @@
 #include "app/common/interruption.h"
 #include "app/common/recording.h"
 #include "app/figure/fonts_alone.h"
+#include "app/panels/arrangement.h"
 #include "app/web/page_of_lesson.h"
 #include "app/web/page_of_run.h"
 #include "engine/checkpoint/printable.h"
@@ -19,18 +20,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of the first checkpoint.
-RunInfo first_run(const PageArguments& arguments, FigureRuns& runs, RunReader* reader) {
-  FigureArguments one = arguments.figure;
-  one.panel.view = view_catalogue().front().id;
-  one.checkpoints = {arguments.what.front()};
-  return runs.planned(one.spec_of_options(reader).panels.front(), arguments.what.front());
+/// What runs of the checkpoints open with in the window.
+std::vector<std::string> first_views(const PageArguments& arguments, FigureRuns& runs, RunReader* reader) {
+  std::vector<RunInfo> planned;
+  for (const std::string& checkpoint : arguments.what) {
+    FigureArguments one = arguments.figure;
+    one.panel.view = view_catalogue().front().id;
+    one.checkpoints = {checkpoint};
+    planned.push_back(runs.planned(one.spec_of_options(reader).panels.front(), checkpoint));
+  }
+  std::vector<const ModelInfo*> models;
+  for (const RunInfo& run : planned) models.push_back(&run.model);
+  const OpeningViews views = opening_views(models);
+  return {views.begin(), views.end()};
 }
 
 /// Each view of each checkpoint; a view that compares is given the first two.
 std::vector<FigurePanel> panels_of(const PageArguments& arguments, FigureRuns& runs, RunReader* reader) {
-  const std::vector<std::string> views =
-      !arguments.views.empty() ? arguments.views : opening_views(first_run(arguments, runs, reader).model);
+  const std::vector<std::string> views = !arguments.views.empty() ? arguments.views : first_views(arguments, runs, reader);
   std::vector<FigurePanel> panels;
   for (const std::string& checkpoint : arguments.what) {
     for (const std::string& named : views) {

@@ -63,19 +63,24 @@ std::string wrong_view(std::string_view named) {
   return fmt::format("{} has no mode \"{}\": it has {}", id, named.substr(slash + 1), fmt::join(modes, "; "));
 }
 
-std::string_view opening_view(const ModelInfo& model) {
-  const auto some = [&](const auto& is) { return std::ranges::any_of(model.layers, is); };
-  if (some([](const LayerInfo& layer) { return layer.partitions > 0; })) return "routing";
-  if (some(&LayerInfo::head_gates)) return "head_gates";
-  if (some([](const LayerInfo& layer) { return layer.memory == "gated delta rule"; })) return "delta_rule";
-  return some(&LayerInfo::has_state) ? "decay" : "attention";
+OpeningViews opening_views(std::span<const ModelInfo* const> models) {
+  const auto all_have = [&](const auto& some) {
+    return std::ranges::all_of(models, [&](const ModelInfo* model) { return std::ranges::any_of(model->layers, some); });
+  };
+  if (!all_have(&LayerInfo::has_state)) return {"attention", "predictions"};
+  if (all_have([](const LayerInfo& layer) { return layer.partitions > 0; })) return {"routing", "state"};
+  if (all_have(&LayerInfo::head_gates)) return {"head_gates", "state"};
+  if (all_have([](const LayerInfo& layer) { return layer.memory == "gated delta rule"; })) return {"delta_rule", "state"};
+  return {"decay", "state"};
 }
 
-Arrangement reopened(Arrangement arrangement, std::string_view before, std::string_view wanted) {
-  const std::array<std::string_view, 2> opened{before, first_views[1]};
-  if (before == wanted || !std::ranges::equal(arrangement.views, opened)) return arrangement;
-  arrangement.views[0] = wanted;
-  arrangement.modes[0] = 0;
+Arrangement reopened(Arrangement arrangement, const OpeningViews& before, const OpeningViews& wanted) {
+  if (!std::ranges::equal(arrangement.views, before)) return arrangement;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (arrangement.views[i] == wanted[i]) continue;
+    arrangement.views[i] = wanted[i];
+    arrangement.modes[i] = 0;
+  }
   return arrangement;
 }
 
@@ -93,9 +98,11 @@ std::span<const Preset> presets() {
 
 Arrangement arrangement_of(const Preset& preset, const ModelInfo& model) {
   Arrangement result = arrangement_of(preset.views);
-  const std::string wanted(opening_view(model));
+  const ModelInfo* const models[] = {&model};
+  const OpeningViews wanted = opening_views(models);
+  if (preset.views.empty()) result.views = {wanted[0], wanted[1]};
   const auto routing = std::ranges::find(result.views, first_views[0]);
-  if (routing != result.views.end() && std::ranges::count(result.views, wanted) == 0) *routing = wanted;
+  if (routing != result.views.end() && std::ranges::count(result.views, wanted[0]) == 0) *routing = wanted[0];
   return result;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QString>
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,10 +31,12 @@ Arrangement arrangement_of(std::span<const std::string_view> views);
 /// Why arrangement_of leaves out a view that is named so; empty: it does not.
 std::string wrong_view(std::string_view named);
 
-/// The id of the view that a model's run opens with, beside its state: what its memories do.
-std::string_view opening_view(const ModelInfo& model);
-/// With view `wanted` in the place of `before`, if these are the views that a run opened with; else as it is.
-Arrangement reopened(Arrangement arrangement, std::string_view before, std::string_view wanted);
+/// Ids of the two views that runs open with.
+using OpeningViews = std::array<std::string, 2>;
+/// What the memories of these models do, and their states; where one of the models has no such thing, what all of them have.
+OpeningViews opening_views(std::span<const ModelInfo* const> models);
+/// With the views `wanted` in the place of `before`, if these are all that there is; else as it is.
+Arrangement reopened(Arrangement arrangement, const OpeningViews& before, const OpeningViews& wanted);
 
 struct Preset {
   const char* id;  // stable

@@ -1,7 +1,9 @@
 #include "app/panels/model_rows.h"
 
 #include <QHBoxLayout>
+#include <QSignalBlocker>
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "app/controls/theme.h"
@@ -14,6 +16,13 @@ namespace {
 constexpr float good_row_height = 240, least_row_height = 150, least_row_width = 340;
 
 constexpr std::string_view difference_views[] = {"state/Other model", "predictions/Other model"};
+constexpr std::string_view views_of_unlike[] = {"predictions/Other model"};
+
+/// States are subtracted where both have a place.
+bool have_like_states(const ModelInfo& a, const ModelInfo& b) {
+  const auto shape = [](const LayerInfo& layer) { return std::array{layer.slots(), layer.heads, layer.rows, layer.columns}; };
+  return std::ranges::equal(a.layers, b.layers, {}, shape, shape);
+}
 
 std::size_t fit(int length, float each) { return static_cast<std::size_t>(std::max(1.0f, static_cast<float>(length) / each)); }
 
@@ -257,10 +266,27 @@ void ModelRows::update_difference() {
   if (wanted && !difference_) {
     difference_ = make_row({}, leader_);
     difference_->stage().arrange(arrangement_of(difference_views));
+    subtracts_states_ = true;
     set_frame(frame_);
   }
   if (wanted) difference_->set_letter(letters_of(comparison_.chosen()));
+  if (wanted) arrange_difference();
   if (!wanted && difference_) drop(std::exchange(difference_, nullptr));
+}
+
+/// Of models whose states cannot be subtracted it shows what both have, until somebody arranges the views.
+void ModelRows::arrange_difference() {
+  const PeerRun* peer = comparison_.chosen();
+  if (!peer || !peer->navigator().run() || !leader_.run()) return;
+  const bool alike = have_like_states(leader_.run()->model, peer->navigator().run()->model);
+  if (std::exchange(subtracts_states_, alike) == alike) return;
+  Arrangement wanted = arrangement_of(difference_views), before = arrangement_of(views_of_unlike);
+  if (!alike) std::swap(wanted, before);
+  if (difference_->stage().arrangement().views != before.views) return;
+  const bool has_focus = focused_ == difference_;
+  const QSignalBlocker quiet(has_focus ? nullptr : &difference_->stage());  // else the focus stays in another row
+  if (!has_focus) difference_->stage().begin_with_first();
+  difference_->stage().arrange(wanted);
 }
 
 void ModelRows::set_difference_shown(bool shown) {

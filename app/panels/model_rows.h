@@ -95,6 +95,7 @@ class ModelRows : public QWidget {
   void drop(ModelRow* row);
   void show_states();
   void update_difference();
+  void arrange_difference();
   std::size_t columns_of(std::size_t count) const;
   void lay_out();
 
@@ -105,7 +106,8 @@ class ModelRows : public QWidget {
   bool titles_shown_ = true, all_shown_ = false, difference_wanted_ = true, following_ = false;
   QGridLayout* grid_;
   ModelRow* own_;
-  std::vector<PeerRow> rows_;  // in the order of letters
+  std::vector<PeerRow> rows_;     // in the order of letters
+  bool subtracts_states_ = true;  // the views of the difference are those of models with states of the same shapes
   ModelRow* difference_ = nullptr;
   const ModelRow* focused_ = nullptr;  // had the focus last; it is never hidden
 };

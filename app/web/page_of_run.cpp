@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "app/figure/view_picture.h"
-#include "app/panels/arrangement.h"
 #include "engine/error.h"
 #include "views/parts.h"
 
@@ -21,8 +20,6 @@ std::string models_of(const std::vector<RecordedView>& views) {
 }
 
 }  // namespace
-
-std::vector<std::string> opening_views(const ModelInfo& model) { return arrangement_of(presets().front(), model).views; }
 
 Page page_of_run(const std::vector<FigurePanel>& wanted, Recorder& recorder, std::vector<std::string>* left_out) {
   if (std::ranges::any_of(wanted, [](const FigurePanel& panel) { return panel.view.empty(); }))

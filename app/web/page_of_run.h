@@ -8,9 +8,6 @@
 
 namespace statescope {
 
-/// The views that a run of the model opens with, as the window names them: "routing", "state".
-std::vector<std::string> opening_views(const ModelInfo& model);
-
 /// Views of runs along the tokens of the first one's. With `left_out`, views that have nothing to show are left out, and it gets why: a
 /// line each; without, and where none of them shows anything, that is an error. Throws Error; Cancelled.
 Page page_of_run(const std::vector<FigurePanel>& panels, Recorder& recorder, std::vector<std::string>* left_out = nullptr);

@@ -112,7 +112,8 @@ void MainWindow::recall(const WindowSetup& setup) {
 void MainWindow::recall_arrangement() {
   if (!settings_) return;
   kept_ = arrangement_from(settings_->value("own-arrangement").toString());
-  opening_view_ = settings_->value("opening-view", QString::fromStdString(opening_view_)).toString().toStdString();
+  const QStringList opened = settings_->value("opening-views").toStringList();
+  if (opened.size() == 2) opening_views_ = {opened[0].toStdString(), opened[1].toStdString()};
   if (const auto arrangement = arrangement_from(settings_->value("arrangement").toString())) arrange(*arrangement);
 }
 
@@ -142,6 +143,7 @@ void MainWindow::make_connections() {
   connect(error_, &ErrorBar::dismissed, this, [this] { navigator_->stay(); });
   connect(comparison_.get(), &Comparison::added, this, &MainWindow::fold);
   connect(comparison_.get(), &Comparison::removed, this, &MainWindow::fold);
+  connect(comparison_.get(), &Comparison::changed, this, &MainWindow::reopen_views);
   connect(stage_, &Stage::example_chosen, this, &MainWindow::open_example);
   connect(actions_, &Actions::triggered, this, &MainWindow::run_command);
   connect(&header_->chips(), &ModelChips::chosen, rows_, qOverload<const PeerRun*>(&ModelRows::bring_up));
@@ -357,13 +359,20 @@ void MainWindow::arrange_as(const Preset& preset) {
   stage_->begin_with_first();
 }
 
-/// What a run opens with shows what memories of its kind do, until somebody arranges the views. A lesson's are its own.
+/// What runs open with shows what memories of their kind do, and what all the models beside each other have, until somebody arranges the
+/// views. A lesson's are its own.
 void MainWindow::reopen_views() {
-  if (lesson_->lesson()) return;
-  const std::string before = std::exchange(opening_view_, opening_view(navigator_->run()->model));
-  if (before == opening_view_) return;
-  remember("opening-view", QString::fromStdString(opening_view_));
-  arrange(reopened(stage_->arrangement(), before, opening_view_));
+  if (lesson_->lesson() || !navigator_->run()) return;
+  std::vector<const ModelInfo*> models{&navigator_->run()->model};
+  for (const auto& peer : comparison_->peers())
+    if (const auto& run = peer->navigator().run()) models.push_back(&run->model);
+  const OpeningViews before = std::exchange(opening_views_, opening_views(models));
+  if (before == opening_views_) return;
+  remember("opening-views", QStringList{QString::fromStdString(opening_views_[0]), QString::fromStdString(opening_views_[1])});
+  const Arrangement arrangement = reopened(stage_->arrangement(), before, opening_views_);
+  if (arrangement == stage_->arrangement()) return;
+  arrange(arrangement);
+  if (models.size() > 1) say(tr("The views are those that all of these models have something to show in"));
 }
 
 void MainWindow::keep_arrangement() {

@@ -278,7 +278,7 @@ class MainWindow : public QMainWindow {
   std::vector<Departure> departures_;
   QElapsedTimer since_start_;
   std::optional<Arrangement> kept_;
-  std::string opening_view_ = arrangement_of({}).views[0];  // of the run that opened last
+  OpeningViews opening_views_{"routing", "state"};  // of the models that are open
   Actions* actions_ = nullptr;
   QMenu* recent_ = nullptr;
   Header* header_ = nullptr;

@@ -105,7 +105,8 @@ TEST_CASE("page: of the views that open with a model, those that show nothing of
     const Outcome made = place.run("page " + models + model + " --ids ids --tokens 2..3 -o a.html --force");
     INFO(made.errors);
     CHECK(made.status == 0);
-    CHECK(made.errors.find("is left out: ") != std::string::npos);
+    const bool has_all = std::string_view(model) != "s4d";  // softmax layers open with views that show them
+    CHECK((made.errors.find("is left out: ") == std::string::npos) == has_all);
     CHECK(place.text_of("a.html").find("class=\"view-data\"") != std::string::npos);
     const Outcome asked = place.run("page " + models + model + " --view routing --ids ids --tokens 2..3 -o b.html");
     CHECK(asked.status == 1);
@@ -212,7 +213,7 @@ TEST_CASE("page: what does not go together is told at once, and nothing is writt
   CHECK(said(kReading + " --view stat -o a.html", 2).find("there is no view \"stat\"") != std::string::npos);
   CHECK(said(kReading + " --size 10x10 -o a.html", 2).find("is not a size") != std::string::npos);
   CHECK(said(kReading + " --tokens 9..3 -o a.html", 1).find("a page from token 9 to token 3 has none") != std::string::npos);
-  CHECK(said(kReading + " --tokens 300000.. -o a.html", 1).find("token 300000 is not in this run") != std::string::npos);
+  CHECK(said(kReading + " --tokens 300000.. -o a.html", 1).find("there is no token 300000 (tokens are 0 to") != std::string::npos);
   CHECK(said(kAssets + "figures/mqar.json -o a.html", 1).find("a page has views alone") != std::string::npos);
   place.write("b.html", "mine");
   CHECK(said(kReading + " --tokens 0..1 -o b.html", 1).find("--force") != std::string::npos);

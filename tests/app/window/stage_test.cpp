@@ -271,7 +271,7 @@ TEST_CASE("a run opens with a view of what its memories do, until somebody arran
     CHECK(open(test, [](Layers& layers) { layers[1].head_gates = true; }) == Views{"head_gates", "state"});
     CHECK(open(test, [](Layers& layers) {
             for (LayerInfo& layer : layers) layer.slot_names.clear();
-          }) == Views{"attention", "state"});
+          }) == Views{"attention", "predictions"});
     CHECK(open(test, forgets) == Views{"decay", "state"});
     test.window.close();
   }
@@ -281,6 +281,24 @@ TEST_CASE("a run opens with a view of what its memories do, until somebody arran
   const Views own = next.window.stage().arrangement().views;
   CHECK(open(next, erases) == own);
   CHECK(open(next, routes) == own);
+}
+
+TEST_CASE("models beside each other open with views that all of them have") {
+  const auto model_of = [](const auto& change) {
+    ModelInfo model{.layers = {LayerInfo{.slot_names = {"state"}}}};
+    change(model.layers[0]);
+    return model;
+  };
+  const ModelInfo plain = model_of([](LayerInfo&) {}), softmax = model_of([](LayerInfo&layer) { layer.slot_names.clear(); });
+  const ModelInfo routed = model_of([](LayerInfo& layer) { layer.partitions = 4; });
+  const ModelInfo erasing = model_of([](LayerInfo& layer) { layer.memory = "gated delta rule"; });
+  const auto open = [](const std::vector<const ModelInfo*>& models) { return opening_views(models); };
+  CHECK(open({&routed}) == OpeningViews{"routing", "state"});
+  CHECK(open({&routed, &routed}) == OpeningViews{"routing", "state"});
+  CHECK(open({&routed, &plain}) == OpeningViews{"decay", "state"});
+  CHECK(open({&erasing, &erasing}) == OpeningViews{"delta_rule", "state"});
+  CHECK(open({&plain, &erasing}) == OpeningViews{"decay", "state"});
+  CHECK(open({&routed, &softmax}) == OpeningViews{"attention", "predictions"});
 }
 
 TEST_CASE("a drawn splitter changes the shares; an arrangement comes back with the next window") {
