@@ -56,12 +56,13 @@ struct TextStyle {
 
 enum class ColorMap { viridis, cividis, diverging, diverging_dark };  // diverging_dark: its middle is the dark ground
 
-/// From numbers to colours: `low` is the first colour of the map, `high` the last; NaN is drawn hatched grey. Logarithmic: equal ratios are
-/// equal steps, low > 0, and what is not above it has the first colour.
+/// From numbers to colours: `low` is the first colour of the map, `high` the last; NaN is drawn hatched grey, or, `blank`, not at all.
+/// Logarithmic: equal ratios are equal steps, low > 0, and what is not above it has the first colour.
 struct ColorScale {
   ColorMap map = ColorMap::viridis;
   float low = 0, high = 1;
   bool logarithmic = false;
+  bool blank = false;
   bool operator==(const ColorScale&) const = default;
 };
 

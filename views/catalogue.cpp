@@ -37,7 +37,8 @@ std::span<const ViewRow> view_catalogue() {
            "Views",
            "A band leads from each token to the partitions that take it; its width is the gate. e_t = softmax(x_t W_e) over the N "
            "partitions; the W largest are decayed and written, the others stay as they are; the shared "
-           "one is written by every token; SSE eq. 9, MoM likewise. Load: tokens so far, divided by the fair share; 1.00 is fair."),
+           "one is written by every token; SSE eq. 9, MoM likewise. Load: visits so far, divided by their mean over the partitions; 1 is "
+           "fair."),
        make_routing, ShownPlace::layer},
       {"timeline", QT_TRANSLATE_NOOP("Views", "Timeline"), QT_TRANSLATE_NOOP("Views", "What changes along the run?"),
        QT_TRANSLATE_NOOP("Views",
@@ -139,7 +140,7 @@ std::span<const ViewRow> view_catalogue() {
            "A mixture-of-experts layer has E small networks, the experts, and a router that sends each token to k of them: "
            "y = Σ w_e E_e(x) over those k (Shazeer et al. 2017, eq. 1). The router's scores, by a softmax or a sigmoid (DeepSeek-V3 "
            "eq. 12 to 16), choose them and give the weights w. A column is a token; bright: an expert with a large share w_e / Σ w; "
-           "dark: not chosen. Bars: the load over the tokens so far, f_e / (k / E) with f_e of Switch Transformers eq. 5; 1 is fair. "
+           "blank: not chosen. Bars: the load over the tokens so far, f_e / (k / E) with f_e of Switch Transformers eq. 5; 1 is fair. "
            "Dead and overloaded ones are named after 32 E / k tokens. Experts keep nothing from one token to the next. A shared expert, "
            "to which all tokens go, is not shown."),
        make_experts, ShownPlace::layer},

@@ -47,7 +47,7 @@ std::vector<Fact> facts_of(const CosineBlock& block) {
   if (n == other_n) facts.push_back({Views::tr("mean cos, same number"), cosine_text(block.same)});
   facts.push_back({Views::tr("mean |cos|, all pairs"), cosine_text(block.mean)});
   facts.push_back({Views::tr("largest |cos|"), cosine_text(block.most)});
-  facts.push_back({Views::tr("no cosine, hatched"), Views::tr("{} of {}", block.gaps, n * other_n)});
+  if (block.gaps > 0) facts.push_back({Views::tr("no cosine, hatched"), Views::tr("{} of {}", block.gaps, n * other_n)});
   return facts;
 }
 

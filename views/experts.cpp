@@ -50,10 +50,10 @@ std::vector<float> shares_of(const Experts& known) {
 /// Two rows in one, the larger number of each pair.
 std::vector<float> halved(const std::vector<float>& fine, std::int64_t columns) {
   const std::int64_t rows = std::ssize(fine) / columns;
-  std::vector<float> coarse(static_cast<std::size_t>((rows + 1) / 2 * columns));
+  std::vector<float> coarse(static_cast<std::size_t>((rows + 1) / 2 * columns), NAN);
   for (std::int64_t i = 0; i < rows * columns; ++i) {
     float& most = coarse[static_cast<std::size_t>(i / columns / 2 * columns + i % columns)];
-    most = std::max(most, fine[static_cast<std::size_t>(i)]);
+    most = std::fmax(most, fine[static_cast<std::size_t>(i)]);  // of the two the number, where there is one
   }
   return coarse;
 }
@@ -61,8 +61,6 @@ std::vector<float> halved(const std::vector<float>& fine, std::int64_t columns) 
 void fill_rows(ExpertsData& data) {
   if (data.until == 0) return;
   std::vector<float> cells = data.share;
-  std::ranges::replace_if(
-      cells, [](float share) { return std::isnan(share); }, 0.0f);
   for (std::int64_t each = 1;; each *= 2) {
     const std::int64_t rows = std::ssize(cells) / data.until;
     data.rows.push_back({each, Pyramid(cells, rows, data.until)});
@@ -78,7 +76,7 @@ void fill_map(ExpertsData& data, const Experts& known, std::span<const float> sh
     data.share[static_cast<std::size_t>(known.expert[at] * data.until + i / known.chosen)] = shares[at];
   }
   fill_rows(data);
-  // Twice the even share: few are larger where there are many experts.
+  // Twice the mean share: few are larger where there are many experts.
   data.coloring = colored(data.share, {0, std::min(1.0f, 2 / static_cast<float>(known.chosen))}, {}, range);
   data.coloring->marks = range_marks(data.coloring->shading);
 }
@@ -103,23 +101,30 @@ void fill_chosen(ExpertsData& data, const Experts& known, std::span<const float>
   }
 }
 
-std::string summary(const ExpertsData& data) {
-  if (data.chosen.empty()) return Views::tr("nothing has been read yet");
+/// "Layer 0: “␣anna” (59) goes to experts 3 and 1 (of 4)"
+std::string summary(const ExpertsData& data, std::int64_t layer) {
+  if (data.chosen.empty()) return Views::tr("Layer {}: nothing has been read yet", layer);
+  const std::string token = numbered_token(*data.tokens.run, data.tokens.cursor);
   std::vector<std::string> names;
   for (const ExpertsData::Chosen& chosen : std::span(data.chosen).first(std::min(kMostInTitle, data.chosen.size())))
     names.push_back(std::to_string(chosen.expert));
-  const std::string more = names.size() < data.chosen.size() ? " …" : "";
-  return Views::tr("{} goes to {} of {} experts: {}", numbered_token(*data.tokens.run, data.tokens.cursor), data.chosen.size(),
-                   data.experts(), joined(names, ", ") + more);
+  const std::size_t more = data.chosen.size() - names.size();
+  if (names.size() == 1) return Views::tr("Layer {}: {} goes to expert {} (of {})", layer, token, names.front(), data.experts());
+  if (more > 0)
+    return Views::tr("Layer {}: {} goes to experts {} and {} more (of {})", layer, token, joined(names, ", "), more, data.experts());
+  const std::string last = names.back();
+  names.pop_back();
+  return Views::tr("Layer {}: {} goes to experts {} and {} (of {})", layer, token, joined(names, ", "), last, data.experts());
 }
 
 std::vector<Fact> facts_of(const ExpertsData& data) {
   if (data.chosen.empty()) return {};
-  std::vector<Fact> facts{{Views::tr("expert"), Views::tr("weight, load")}};
+  const auto columns = [](const std::string& weight, const std::string& load) { return fmt::format("{:>6} {:>6}", weight, load); };
+  std::vector<Fact> facts{{Views::tr("expert"), columns(Views::tr("weight"), Views::tr("load"))}};
   const std::size_t named = std::min(kMostNamed, data.chosen.size());
   for (const ExpertsData::Chosen& chosen : std::span(data.chosen).first(named)) {
     const ExpertsData::Load& load = data.loads[static_cast<std::size_t>(chosen.expert)];
-    facts.push_back({std::to_string(chosen.expert), fmt::format("{:.3f} {:6.2f}", chosen.weight, load.ratio)});
+    facts.push_back({std::to_string(chosen.expert), columns(fmt::format("{:.3f}", chosen.weight), fmt::format("{:.2f}", load.ratio))});
   }
   if (named < data.chosen.size()) facts.push_back({Views::tr("and {} more", data.chosen.size() - named), ""});
   for (const std::string_view alarm : {"dead", "overloaded"}) {
@@ -172,7 +177,9 @@ std::string draw_shares(const Picture& picture) {
   const auto& [each, cells] = rows_on(data.rows, picture.map.all.h * fineness);
   Plot gathered = read;  // the last row may stand for fewer
   gathered.all.h *= static_cast<float>(cells.rows() * each) / static_cast<float>(data.experts());
-  if (read.w > 0) draw_cells(picture.canvas, gathered, cells, data.coloring->scale());
+  ColorScale scale = data.coloring->scale();
+  scale.blank = true;  // most cells are of experts that are not chosen
+  if (read.w > 0) draw_cells(picture.canvas, gathered, cells, scale);
   hit_plot(picture.canvas, read, {{ExpertsSheets::map, 0, 0}, data.experts(), data.until});
   const std::int64_t tokens = cells.level_for(gathered.all.w * fineness, gathered.all.h * fineness).gathered, experts = each * tokens;
   return experts == 1 ? Views::tr("experts down") : Views::tr("experts down, {} × {} in one, the largest", experts, tokens);
@@ -189,7 +196,7 @@ void draw_chosen(const Picture& picture) {
 void draw_map(const Picture& picture) {
   if (picture.map.w <= 0) return;
   std::vector<std::string> notes{draw_shares(picture)};
-  if (picture.frame.shown.captions) notes.push_back(Views::tr("bright: w / Σ w"));
+  if (picture.frame.shown.captions) notes.push_back(Views::tr("blank: not chosen; bright: large w / Σ w"));
   draw_chosen(picture);
   draw_number_side(picture.canvas, picture.map, picture.data.experts(), 9 * picture.s, true, picture.frame);
   picture.draw_edges(picture.canvas, picture.data.tokens, notes, picture.frame);
@@ -237,8 +244,7 @@ void draw_loads(const Picture& picture) {
     const float x = lane.x + lane.w * static_cast<float>(axis.share(load));
     picture.canvas.line({x, lane.y}, {x, lane.bottom()}, color, picture.s);
   }
-  fitted_text(picture.canvas, {lane.x, lane.y - 9 * picture.s}, Views::tr("load ÷ fair"), label(picture.frame, kSmallType, theme.faint),
-              lane.w);
+  fitted_text(picture.canvas, {lane.x, lane.y - 9 * picture.s}, Views::tr("load"), label(picture.frame, kSmallType, theme.faint), lane.w);
   hit_plot(picture.canvas, lane, {{ExpertsSheets::loads, 0}, picture.data.experts(), 1});
   if (picture.names_tokens) draw_load_axis(picture, axis);
 }
@@ -286,7 +292,7 @@ ExpertsData build_experts(const Snapshot& snapshot, const Cursor& cursor, const 
   fill_map(data, *known, shares, range);
   fill_loads(data, *known);
   fill_chosen(data, *known, shares);
-  data.title = sentence_at(summary(data), data.place);
+  data.title = summary(data, snapshot.layer);
   return data;
 }
 

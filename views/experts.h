@@ -19,7 +19,7 @@ struct ExpertsData {
   std::vector<float> share;  // [E, until] w_e / Σ w; NaN: not chosen
   std::optional<Coloring> coloring;
 
-  // The shares, 0 where nothing is chosen, with neighbouring experts in one row, the largest of them.
+  // The shares, NaN where nothing is chosen, with neighbouring experts in one row, the largest of them.
   struct Rows {
     std::int64_t each = 1;
     Pyramid cells;  // [E / each, until]
@@ -37,7 +37,7 @@ struct ExpertsData {
   // Up to the cursor's token.
   struct Load {
     std::int64_t tokens = 0;
-    float ratio = 0;         // f_e / (k / E): 1 is fair
+    float ratio = 0;         // load, f_e / (k / E): 1 is fair
     std::string_view alarm;  // load_alarm
   };
   std::vector<Load> loads;  // [E]

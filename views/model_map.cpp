@@ -332,9 +332,9 @@ ModelMapData build_model_map(const Snapshot& snapshot, const Findings& findings,
     }
     data.boxes.push_back(std::move(box));
   }
-  add_rest(Views::tr("head"), Views::tr("last norm, vector to logits"));
+  add_rest(Views::tr("unembedding"), Views::tr("last norm, to logits"));
   if (found) {
-    data.boxes.front().parameters = Views::tr("{} parameters with the head", count_text(found->rest.parameters));
+    data.boxes.front().parameters = Views::tr("{} parameters of both ends", count_text(found->rest.parameters));
     data.boxes.front().parameter_count = static_cast<float>(found->rest.parameters);
   }
   return data;

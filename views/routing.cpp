@@ -192,8 +192,8 @@ namespace {
 std::vector<std::string> load_texts(const PartitionBox& box) {
   const std::string tokens = tokens_text(box.load);
   if (box.shared) return {Views::tr("{}, all", tokens), tokens};
-  return {Views::tr("{}, {:.2f}× fair", tokens, box.load_ratio), Views::tr("{:.2f}× fair", box.load_ratio),
-          fmt::format("{:.2f}×", box.load_ratio)};
+  return {Views::tr("{}, load {:.2f}", tokens, box.load_ratio), Views::tr("load {:.2f}", box.load_ratio),
+          fmt::format("{:.2f}", box.load_ratio)};
 }
 
 /// The name, e as a bar, e as a number.

@@ -29,7 +29,7 @@ struct PartitionBox {
   bool written = false;    // by the token whose numbers are shown
   float gate = 0;          // e of that token; of no meaning for the shared slot
   std::int64_t load = 0;   // tokens routed here so far
-  float load_ratio = 0;    // load ÷ (all loads ÷ N): 1 is fair
+  float load_ratio = 0;    // visits ÷ (all visits ÷ N): 1 is fair
   std::string_view alarm;  // "dead", "overloaded" or empty
 };
 

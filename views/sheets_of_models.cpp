@@ -21,10 +21,10 @@ Sheet curves_sheet(const NeedleData& data) {
               .accuracy = NeedleStory::accuracy,
               .rows = 1,
               .across = 0};
-  sheet.add({.name = Views::tr("kept"), .equation = kept, .along = {0, 1}, .number = [&data, n = data.tokens.count()](std::int64_t i) {
+  sheet.add({.name = Views::tr("left"), .equation = kept, .along = {0, 1}, .number = [&data, n = data.tokens.count()](std::int64_t i) {
                return data.curves[static_cast<std::size_t>(i / n)].kept[static_cast<std::size_t>(i % n)];
              }});
-  sheet.add(Views::tr("kept, mean of the layers"), "", kept, {1}, data.mean);
+  sheet.add(Views::tr("left, mean of the layers"), "", kept, {1}, data.mean);
   sheet.remark = [&data](const Hit&) -> std::string {
     return data.hidden_curves > 0 ? Views::tr("and {} more that it wrote less to", data.hidden_curves) : "";
   };

@@ -83,9 +83,9 @@ std::vector<Sheet> sheets(const RoutingData& data) {
                .along = {0},
                .number = [box, get](std::int64_t i) { return get(box(i)); }});
   };
-  add(Views::tr("load"), Views::tr("tokens"), Views::tr("tokens that were routed here"),
+  add(Views::tr("visits"), Views::tr("tokens"), Views::tr("tokens that were routed here"),
       [](const PartitionBox& one) { return static_cast<float>(one.load); });
-  add(Views::tr("load ÷ fair share"), "", Views::tr("load · N / Σ load"),
+  add(Views::tr("load"), "", Views::tr("visits · N / Σ visits"),
       [](const PartitionBox& one) { return one.shared ? kNone : one.load_ratio; });
   add(Views::tr("e now, written or not"), "", Views::tr("e_t = softmax(x_t W_e) of the token that is shown"),
       [](const PartitionBox& one) { return one.shared ? kNone : one.gate; });
@@ -211,12 +211,12 @@ Sheet chosen_experts_sheet(const ExpertsData& data) {
 Sheet expert_loads_sheet(const ExpertsData& data, const Axis& experts) {
   const auto of = [&data](std::int64_t i) -> const ExpertsData::Load& { return data.loads[static_cast<std::size_t>(i)]; };
   Sheet sheet{.axes = {experts}, .place = data.place, .accuracy = Experts::accuracy};
-  sheet.add({.name = Views::tr("load"),
+  sheet.add({.name = Views::tr("visits"),
              .unit = Views::tr("tokens"),
              .equation = Views::tr("tokens so far that go to the expert"),
              .along = {0},
              .number = [of](std::int64_t i) { return static_cast<float>(of(i).tokens); }});
-  sheet.add({.name = Views::tr("load ÷ fair share"),
+  sheet.add({.name = Views::tr("load"),
              .equation = Views::tr("f_e / (k / E), f_e the fraction of the tokens so far (Switch Transformers eq. 5)"),
              .along = {0},
              .number = [of](std::int64_t i) { return of(i).ratio; }});

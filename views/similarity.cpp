@@ -70,9 +70,10 @@ std::vector<Fact> pair_facts(const std::vector<float>& cosine, std::int64_t n) {
       ++pairs;
     }
   }
-  return {{Views::tr("mean |cos|"), cosine_text(pairs > 0 ? sum / static_cast<double>(pairs) : NAN)},
-          {Views::tr("least cos"), cosine_text(least)},
-          {Views::tr("zero, hatched"), Views::tr("{} of {}", zero, n)}};
+  std::vector<Fact> facts{{Views::tr("mean |cos|"), cosine_text(pairs > 0 ? sum / static_cast<double>(pairs) : NAN)},
+                          {Views::tr("least cos"), cosine_text(least)}};
+  if (zero > 0) facts.push_back({Views::tr("zero, hatched"), Views::tr("{} of {}", zero, n)});
+  return facts;
 }
 
 std::vector<Fact> row_facts(const Similarity& answer) {
@@ -82,7 +83,8 @@ std::vector<Fact> row_facts(const Similarity& answer) {
     facts.push_back({Views::tr("… between them"), cosine_text(answer.between)});
   }
   facts.push_back({Views::tr("least cos"), cosine_text(answer.min_cosine)});
-  facts.push_back({Views::tr("zero rows, hatched"), Views::tr("{} of {}", answer.zero_rows, answer.partitions * answer.rows)});
+  if (answer.zero_rows > 0)
+    facts.push_back({Views::tr("zero rows, hatched"), Views::tr("{} of {}", answer.zero_rows, answer.partitions * answer.rows)});
   return facts;
 }
 

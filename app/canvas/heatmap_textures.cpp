@@ -28,7 +28,7 @@ constexpr const char* fragment_shader = R"(#version 330 core
 uniform sampler2D values;
 uniform sampler2D colors;
 uniform vec2 scale;    // low, high; of a logarithmic one their logarithms
-uniform bool logarithmic;
+uniform bool logarithmic, blank;
 uniform int map;
 in vec2 at;
 out vec4 color;
@@ -37,6 +37,7 @@ void main() {
   float value = texelFetch(values, clamp(ivec2(at * vec2(cells)), ivec2(0), cells - 1), 0).r;
   // The bits, because compilers may take isnan away.
   if ((floatBitsToUint(value) & 0x7fffffffu) > 0x7f800000u) {
+    if (blank) discard;
     bool stripe = mod(gl_FragCoord.x + gl_FragCoord.y, 8.0) < 2.0;
     color = vec4(vec3(stripe ? 90.0 : 160.0) / 255.0, 1.0);
     return;
@@ -110,6 +111,7 @@ void HeatmapTextures::draw(unsigned texture, Rect rect, Size view, const ColorSc
   const auto place = [&](float value) { return scale.logarithmic ? std::log(value) : value; };
   program_.setUniformValue("scale", place(scale.low), place(scale.high));
   program_.setUniformValue("logarithmic", scale.logarithmic);
+  program_.setUniformValue("blank", scale.blank);
   program_.setUniformValue("map", static_cast<int>(scale.map));
   program_.setUniformValue("values", 0);
   program_.setUniformValue("colors", 1);

@@ -47,8 +47,9 @@ std::array<QString, 2> load_families() {
   return families;
 }
 
+/// Whether some cell is hatched.
 bool has_nan(const Heatmap& cells) {
-  return std::ranges::any_of(cells.values, [](float v) { return std::isnan(v); });
+  return !cells.scale.blank && std::ranges::any_of(cells.values, [](float v) { return std::isnan(v); });
 }
 
 /// Whether what is drawn stays shapes: PDF and SVG.
@@ -104,6 +105,7 @@ void draw_shapes(QPainter& painter, Rect rect, const Heatmap& cells, const std::
         shapes[color].addRect(left, top, xs[static_cast<std::size_t>(end)] - left, height);
       }
     }
+    if (cells.scale.blank) shapes.erase(none);
     for (const auto& [color, shape] : shapes)
       painter.fillPath(shape, to_qt(color == none ? kNoNumber : colors[static_cast<std::size_t>(color)]));
   }
@@ -112,13 +114,13 @@ void draw_shapes(QPainter& painter, Rect rect, const Heatmap& cells, const std::
 /// What is no number is striped.
 void draw_stripes(QPainter& painter, Rect rect, const Heatmap& cells) {
   const double w = rect.w / static_cast<double>(cells.columns), h = rect.h / static_cast<double>(cells.rows);
+  if (!has_nan(cells)) return;
   QList<QLineF> lines;
   for (std::int64_t i = 0; i < cells.rows * cells.columns; ++i) {
     if (!std::isnan(cells.values[static_cast<std::size_t>(i)])) continue;
     const double x = rect.x + w * static_cast<double>(i % cells.columns), y = rect.y + h * static_cast<double>(i / cells.columns);
     lines << QLineF(x, y + h / 2, x + w / 2, y) << QLineF(x, y + h, x + w, y) << QLineF(x + w / 2, y + h, x + w, y + h / 2);
   }
-  if (lines.isEmpty()) return;
   painter.setPen(flat_pen(kStripe, static_cast<float>(std::min(w, h)) / kHatch));
   painter.drawLines(lines);
 }
@@ -170,14 +172,14 @@ QFont paper_font(const TextStyle& style, const QString& family) {
 
 QImage heatmap_image(const Heatmap& cells, int enlarge, const std::array<Color, 256>& colors) {
   const auto width = static_cast<int>(cells.columns) * enlarge, height = static_cast<int>(cells.rows) * enlarge;
-  QImage image(width, height, QImage::Format_RGB32);
+  QImage image(width, height, cells.scale.blank ? QImage::Format_ARGB32_Premultiplied : QImage::Format_RGB32);
   for (int y = 0; y < height; ++y) {
     auto* line = reinterpret_cast<QRgb*>(image.scanLine(y));
     for (int x = 0; x < width; ++x) {
       const float v = cells.values[static_cast<std::size_t>((y / enlarge) * cells.columns + x / enlarge)];
       const bool stripe = enlarge >= kHatch && (x + y) % 4 == 0;
       const Color color = std::isnan(v) ? (stripe ? kStripe : kNoNumber) : colors[static_cast<std::size_t>(color_index(cells.scale, v))];
-      line[x] = qRgb(color.r, color.g, color.b);
+      line[x] = cells.scale.blank && std::isnan(v) ? qRgba(0, 0, 0, 0) : qRgb(color.r, color.g, color.b);
     }
   }
   return image;

@@ -113,16 +113,16 @@ Hideable hideable_called(std::string_view name) {
 void check_choices(const LessonQuestion& question) {
   const auto ranged = std::ranges::count_if(question.choices, [](const LessonChoice& choice) { return !choice.bounds.text; });
   if (question.choices.size() < 2 || question.choices.size() > most_choices)
-    throw Error(fmt::format("a question has 2 to {} choices, lines that begin with \"- \"", most_choices));
+    throw Error(fmt::format("a question has 2 to {} options, lines that begin with \"- \"", most_choices));
   if (ranged == 0) return;
-  if (ranged != std::ssize(question.choices)) throw Error("either all choices have a range in brackets, or none");
+  if (ranged != std::ssize(question.choices)) throw Error("either all options have a range in brackets, or none");
   double from = -std::numeric_limits<double>::infinity();
   for (const LessonChoice& choice : question.choices) {
     if (choice.bounds.low != from)
-      throw Error(fmt::format("\"{}\" does not begin where the choice before it ends: ranges ascend without gaps", choice.words));
+      throw Error(fmt::format("\"{}\" does not begin where the option before it ends: ranges ascend without gaps", choice.words));
     from = choice.bounds.high;
   }
-  if (std::isfinite(from)) throw Error(fmt::format("the last choice ends at {}: leave its upper number out", from));
+  if (std::isfinite(from)) throw Error(fmt::format("the last option ends at {}: leave its upper number out", from));
 }
 
 class Parser {
@@ -338,7 +338,7 @@ class Parser {
     }
     const std::optional<KeyValue> answer = at_end() ? std::nullopt : key_value(trimmed(line()));
     if (!answer || answer->key != "answer")
-      throw Error("after predict: come the choices, lines that begin with \"- \", then answer: and a quantity");
+      throw Error("after predict: come the options, lines that begin with \"- \", then answer: and a quantity");
     question.answer = parse_quantity(answer->value);
     check_beside(question.answer);
     check_choices(question);

@@ -29,7 +29,7 @@ constexpr Word meanings[] = {
      QT_TRANSLATE_NOOP(
          "statescope::WordsPage",
          "Of partitions, once there have been 32 tokens for each of them, and of experts after 32 visits for each: dead is one that "
-         "no token has visited, overloaded one with more than twice the fair load."),
+         "no token has visited, overloaded one with a load above 2."),
      "dead|overloaded"},
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "exact"),
      QT_TRANSLATE_NOOP("statescope::WordsPage", "Kept from the run itself, not worked out again."), "exact(ly)?"},
@@ -39,7 +39,7 @@ constexpr Word meanings[] = {
                        "each counts."),
      "experts?|routers?"},
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "fair"),
-     QT_TRANSLATE_NOOP("statescope::WordsPage", "Fair is the mean load. A load of 1.58× fair is 1.58 times the mean."), "fair"},
+     QT_TRANSLATE_NOOP("statescope::WordsPage", "A load of 1 is fair: as many visits as the mean of all partitions, or experts."), "fair"},
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "gate"),
      QT_TRANSLATE_NOOP(
          "statescope::WordsPage",
@@ -65,8 +65,10 @@ constexpr Word meanings[] = {
                        "What decay and erasure have not taken of a write. It may still be overwritten, or lie where nobody reads."),
      "left"},
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "load, visit"),
-     QT_TRANSLATE_NOOP("statescope::WordsPage",
-                       "A token that is routed to a partition or goes to an expert visits it. The load is the number of visits."),
+     QT_TRANSLATE_NOOP(
+         "statescope::WordsPage",
+         "A token that is routed to a partition or goes to an expert visits it. The load is the number of visits divided by the mean: "
+         "at 1.58 there were 1.58 times as many as on average."),
      "loads?|visits?"},
     {QT_TRANSLATE_NOOP("statescope::WordsPage", "lost to decay"),
      QT_TRANSLATE_NOOP("statescope::WordsPage", "The state shrinks it, token by token."), "decay"},

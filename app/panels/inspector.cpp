@@ -284,7 +284,7 @@ void Inspector::fill_menu(QMenu& menu, QTableView& table) {
     connect(action, &QAction::triggered, &menu, [words] { QApplication::clipboard()->setText(words()); });
   };
   add(tr("Copy the value"), cell.isValid(), [cell = QPersistentModelIndex(cell)] { return cell.data().toString(); });
-  add(tr("Copy the chosen rows"), !rows.isEmpty(), [&table] { return rows_of(table, true); });
+  add(tr("Copy the chosen lines"), !rows.isEmpty(), [&table] { return rows_of(table, true); });
   if (!shows_view(table)) add(tr("Copy the table"), table.model()->rowCount() > 0, [&table] { return rows_of(table, false); });
 }
 

@@ -104,16 +104,16 @@ std::size_t Reel::command(const WebCanvas& light, const WebCanvas& dark, std::si
   return commands_.add(words + "]");
 }
 
-/// Rows, columns, the maps of both themes, then the cells: as a part of the numbers under the pointer with their scale (1), where they are
-/// these, else quantised (0).
+/// Rows, columns, the maps of both themes, whether cells without a number are left out (1), then the cells: as a part of the numbers under
+/// the pointer with their scale (1), where they are these, else quantised (0).
 std::string Reel::cells(const WebCanvas& light, const WebCanvas& dark, std::size_t place, const std::vector<SheetNumbers>& sheets) {
   const auto cells_of = [place](const WebCanvas& canvas) -> const WebCanvas::Cells& {
     return canvas.cells()[static_cast<std::size_t>(canvas.commands()[place].cells)];
   };
   const WebCanvas::Cells& cells = cells_of(light);
   const ColorScale& scale = cells.scale;
-  const std::string head =
-      fmt::format("{},{},{},{}", cells.rows, cells.columns, static_cast<int>(scale.map), static_cast<int>(cells_of(dark).scale.map));
+  const std::string head = fmt::format("{},{},{},{},{}", cells.rows, cells.columns, static_cast<int>(scale.map),
+                                       static_cast<int>(cells_of(dark).scale.map), scale.blank ? 1 : 0);
   const std::span<const float> values = cells.values;
   const bool finite = std::isfinite(scale.low) && std::isfinite(scale.high);
   for (const SheetNumbers& sheet : sheets) {

@@ -248,7 +248,7 @@ const Command all_commands[] = {
      [](W& w, int) { w.lesson().previous(); }},
     {"lesson-picture", Menu::learn, nullptr, QT_TRANSLATE_NOOP("Commands", "Back to the lesson’s picture"), "H",
      [](W& w, int) { w.lesson().show_picture(); }},
-    {"lesson-choice", Menu::learn, QT_TRANSLATE_NOOP("Commands", "Predict"), QT_TRANSLATE_NOOP("Commands", "Choice"),
+    {"lesson-choice", Menu::learn, QT_TRANSLATE_NOOP("Commands", "Predict"), QT_TRANSLATE_NOOP("Commands", "Option"),
      "Alt+1; Alt+2; Alt+3; Alt+4; Alt+5; Alt+6; Alt+7; Alt+8; Alt+9",
      [](W& w, int key) { w.lesson().predict(static_cast<std::size_t>(key)); }, nullptr, true},
     {"teacher", Menu::learn, nullptr, QT_TRANSLATE_NOOP("Commands", "The teacher’s window: notes, what comes next, the time"), "Shift+F2",

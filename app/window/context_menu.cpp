@@ -48,7 +48,7 @@ void copy_table(MainWindow& window, const ViewPanel& panel, std::size_t number) 
   const std::vector<Table> tables = panel.view().tables();
   if (number >= tables.size()) return;
   QApplication::clipboard()->setText(tsv_of(tables[number]));
-  window.say(MainWindow::tr("Copied a table of %1 rows, with tabs between its columns").arg(tables[number].rows.size()));
+  window.say(MainWindow::tr("Copied a table of %1 lines, with tabs between its columns").arg(tables[number].rows.size()));
 }
 
 /// A view may have several, each of other rows.
@@ -61,7 +61,7 @@ void add_table_copies(QMenu& menu, MainWindow& window, const ViewPanel& panel) {
   }
   QMenu* const below = menu.addMenu(name);
   for (std::size_t i = 0; i < tables.size(); ++i)
-    add(*below, MainWindow::tr("A row for each %1").arg(QString::fromStdString(tables[i].columns.front())), true,
+    add(*below, MainWindow::tr("A line for each %1").arg(QString::fromStdString(tables[i].columns.front())), true,
         [&window, &panel, i] { copy_table(window, panel, i); });
 }
 

@@ -13,11 +13,11 @@ function colorIndex(value, low, high, logarithmic) {
   return Math.round(255 * (range > 0 ? Math.min(1, Math.max(0, (place(value) - from) / range)) : 0.5));
 }
 
-/// A pixel for each cell. Where there is no number it is grey, and `holes` has its place.
+/// A pixel for each cell. Where there is no number it is grey, and `holes` has its place, or, `blank`, there is none.
 function heatmapImage(reel, number, dark) {
   const key = 2 * number + (dark ? 1 : 0);
   if (reel.images.has(key)) return reel.images.get(key);
-  const [, , , , , rows, columns, light, other, kind, first, begin, low, high, logarithmic] = reel.commands[number];
+  const [, , , , , rows, columns, light, other, blank, kind, first, begin, low, high, logarithmic] = reel.commands[number];
   const colors = maps[dark ? other : light], canvas = document.createElement('canvas'), holes = [];
   canvas.width = columns;
   canvas.height = rows;
@@ -30,6 +30,7 @@ function heatmapImage(reel, number, dark) {
     } else if (reel.quantised[first + i] !== 255) {
       index = Math.round(reel.quantised[first + i] * 255 / 254);
     }
+    if (index < 0 && blank) continue;
     if (index < 0) holes.push(i);
     for (let c = 0; c < 3; ++c) image.data[4 * i + c] = index < 0 ? 160 : colors[3 * index + c];
     image.data[4 * i + 3] = 255;

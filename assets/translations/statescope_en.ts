@@ -407,10 +407,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Choice</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Leave the lesson</source>
         <translation type="unfinished"></translation>
     </message>
@@ -572,6 +568,10 @@
     </message>
     <message>
         <source>This view in a window of its own, or back</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Option</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -1742,14 +1742,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>last norm, vector to logits</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{} parameters with the head</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>{}, head {}</source>
         <translation type="unfinished"></translation>
     </message>
@@ -2091,10 +2083,6 @@
     </message>
     <message>
         <source>{}, all</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{}, {:.2f}× fair</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2906,14 +2894,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>kept</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>kept, mean of the layers</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>decayed</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3167,14 +3147,6 @@
     </message>
     <message>
         <source>tokens that were routed here</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>load ÷ fair share</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>load · N / Σ load</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -3550,10 +3522,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>A band leads from each token to the partitions that take it; its width is the gate. e_t = softmax(x_t W_e) over the N partitions; the W largest are decayed and written, the others stay as they are; the shared one is written by every token; SSE eq. 9, MoM likewise. Load: tokens so far, divided by the fair share; 1.00 is fair.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>One lane for each number that changes from token to token, all under one cursor. Lanes over tokens: ‖S_t‖ and ‖S_t − S_{t−1}‖ of every slot; entropy of the routing, −Σ e log e / log N with e of SSE eq. 9; entropy and winner of the head gates G^Q, G^K (SLA eq. 4); ‖x_t‖ as it enters the layer; −ln p of each token.</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3882,10 +3850,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>{:.2f}× fair</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>{} to {}</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3970,19 +3934,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>{} goes to {} of {} experts: {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>expert</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>weight, load</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>load ÷ fair</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -4026,10 +3978,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>A mixture-of-experts layer has E small networks, the experts, and a router that sends each token to k of them: y = Σ w_e E_e(x) over those k (Shazeer et al. 2017, eq. 1). The router&apos;s scores, by a softmax or a sigmoid (DeepSeek-V3 eq. 12 to 16), choose them and give the weights w. A column is a token; bright: an expert with a large share w_e / Σ w; dark: not chosen. Bars: the load over the tokens so far, f_e / (k / E) with f_e of Switch Transformers eq. 5; 1 is fair. Dead and overloaded ones are named after 32 E / k tokens. Experts keep nothing from one token to the next. A shared expert, to which all tokens go, is not shown.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>No layer of this model has any. Mixture-of-experts hybrids do: Qwen3-Next, Qwen3.5 MoE, Kimi Linear, Granite 4.0-H, Nemotron 3, Jamba, LFM2-MoE.</source>
         <translation type="unfinished"></translation>
     </message>
@@ -4042,7 +3990,67 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>bright: w / Σ w</source>
+        <source>A band leads from each token to the partitions that take it; its width is the gate. e_t = softmax(x_t W_e) over the N partitions; the W largest are decayed and written, the others stay as they are; the shared one is written by every token; SSE eq. 9, MoM likewise. Load: visits so far, divided by their mean over the partitions; 1 is fair.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A mixture-of-experts layer has E small networks, the experts, and a router that sends each token to k of them: y = Σ w_e E_e(x) over those k (Shazeer et al. 2017, eq. 1). The router&apos;s scores, by a softmax or a sigmoid (DeepSeek-V3 eq. 12 to 16), choose them and give the weights w. A column is a token; bright: an expert with a large share w_e / Σ w; blank: not chosen. Bars: the load over the tokens so far, f_e / (k / E) with f_e of Switch Transformers eq. 5; 1 is fair. Dead and overloaded ones are named after 32 E / k tokens. Experts keep nothing from one token to the next. A shared expert, to which all tokens go, is not shown.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer {}: nothing has been read yet</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer {}: {} goes to expert {} (of {})</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer {}: {} goes to experts {} and {} more (of {})</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer {}: {} goes to experts {} and {} (of {})</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>unembedding</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}, load {:.2f}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>load {:.2f}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>left</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>left, mean of the layers</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>visits</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>visits · N / Σ visits</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>last norm, to logits</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} parameters of both ends</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>blank: not chosen; bright: large w / Σ w</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -4579,11 +4587,11 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Copy the chosen rows</source>
+        <source>Copy the table</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Copy the table</source>
+        <source>Copy the chosen lines</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -5078,10 +5086,6 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Copied a table of %1 rows, with tabs between its columns</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Copy the picture</source>
         <translation type="unfinished"></translation>
     </message>
@@ -5166,10 +5170,6 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>A row for each %1</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Copy the token</source>
         <translation type="unfinished"></translation>
     </message>
@@ -5243,6 +5243,18 @@ Only for its states</source>
     </message>
     <message>
         <source>The stage is full: the view is closed</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Copied a table of %1 lines, with tabs between its columns</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A line for each %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The views are those that all of these models have something to show in</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -6388,10 +6400,6 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Fair is the mean load. A load of 1.58× fair is 1.58 times the mean.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>key, value, query</source>
         <translation type="unfinished"></translation>
     </message>
@@ -6436,10 +6444,6 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Of partitions, once there have been 32 tokens for each of them, and of experts after 32 visits for each: dead is one that no token has visited, overloaded one with more than twice the fair load.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>expert, router</source>
         <translation type="unfinished"></translation>
     </message>
@@ -6448,7 +6452,15 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>A token that is routed to a partition or goes to an expert visits it. The load is the number of visits.</source>
+        <source>Of partitions, once there have been 32 tokens for each of them, and of experts after 32 visits for each: dead is one that no token has visited, overloaded one with a load above 2.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A load of 1 is fair: as many visits as the mean of all partitions, or experts.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A token that is routed to a partition or goes to an expert visits it. The load is the number of visits divided by the mean: at 1.58 there were 1.58 times as many as on average.</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

@@ -40,14 +40,16 @@ TEST_CASE("experts: shares of the tokens read so far, the token's experts by the
   const auto view = make_experts();
   CHECK(view->questions(snapshot(4, 2), cursor_at(2)) == std::vector<Question>{ExpertsQuestion{1, 0, 4}});
   view->build(snapshot(4, 1), cursor_at(1), answered());
-  CHECK(view->sentence() == "“␣grass” (1) goes to 2 of 4 experts: 2, 0 · layer 1.");
+  CHECK(view->sentence() == "Layer 1: “␣grass” (1) goes to experts 2 and 0 (of 4).");
   const ExpertsData data = built(1);
   REQUIRE(data.until == 2);
   CHECK(data.share[0] == 0.75F);
   CHECK(data.share[1] == 0.25F);
   CHECK(data.share[5] == 0.75F);
   CHECK(std::isnan(data.share[3]));
-  CHECK(data.rows.at(0).cells.values() == std::vector<float>{0.75F, 0.25F, 0.25F, 0, 0, 0.75F, 0, 0});
+  const auto& cells = data.rows.at(0).cells;  // what is not chosen has no number, so that it is blank
+  CHECK((cells.at(0, 0) == 0.75F && cells.at(1, 0) == 0.25F && cells.at(0, 1) == 0.25F && cells.at(2, 1) == 0.75F));
+  CHECK((std::isnan(cells.at(1, 1)) && std::isnan(cells.at(2, 0)) && std::isnan(cells.at(3, 0)) && std::isnan(cells.at(3, 1))));
   REQUIRE(data.chosen.size() == 2);
   CHECK((data.chosen[0].expert == 2 && data.chosen[0].weight == 1.5F && data.chosen[0].share == 0.75F));
   CHECK((data.loads[0].tokens == 2 && data.loads[0].ratio == 2));
@@ -66,7 +68,7 @@ TEST_CASE("experts: while the first token moves nothing has been read") {
   Cursor cursor = cursor_at(0);
   cursor.progress = 0.5F;
   const ExpertsData data = build_experts(snapshot(4, 0), cursor, answered());
-  CHECK(data.title == "Nothing has been read yet · layer 1");
+  CHECK(data.title == "Layer 1: nothing has been read yet");
   CHECK(data.until == 0);
   CHECK(data.chosen.empty());
   CHECK(data.loads[0].ratio == 0);
@@ -110,10 +112,10 @@ TEST_CASE("experts: where rows would be smaller than a unit, neighbours share on
   }
   TextCanvas canvas({900, 300});
   draw(data, canvas, {0, 0, 900, 300}, {light_theme(), 1});
-  CHECK(says(canvas, "experts down, 4 × 1 in one, the largest; bright"));
-  CHECK(data.title == "“␣?” (30) goes to 10 of 500 experts: " + std::to_string(data.chosen[0].expert) + ", " +
+  CHECK(says(canvas, "experts down, 4 × 1 in one, the largest; blank"));
+  CHECK(data.title == "Layer 1: “␣?” (30) goes to experts " + std::to_string(data.chosen[0].expert) + ", " +
                           std::to_string(data.chosen[1].expert) + ", " + std::to_string(data.chosen[2].expert) + ", " +
-                          std::to_string(data.chosen[3].expert) + ", " + std::to_string(data.chosen[4].expert) + " … · layer 1");
+                          std::to_string(data.chosen[3].expert) + ", " + std::to_string(data.chosen[4].expert) + " and 5 more (of 500)");
 }
 
 TEST_CASE("experts: a layer without says which have some; what is missing is said") {

@@ -17,7 +17,7 @@ TEST_CASE("model map: from the embedding to the head, each layer with what it re
   CHECK(data.boxes[1].size == "2 heads of 16 × 16, shared and 4 partitions");
   CHECK((data.boxes[2].sign == LayerSign::tokens && data.boxes[2].chosen));
   CHECK(data.boxes[2].size == "keys and values of every token");
-  CHECK(data.boxes[3].name == "head");
+  CHECK(data.boxes[3].name == "unembedding");
   CHECK(data.counting == "The size of each layer has not been worked out yet");
   CHECK(build_model_map(Sample({.tokens = 5, .partitions = 0}).at(2), {}).boxes[1].sign == LayerSign::matrix);
   CHECK(build_model_map({}, {}).message);

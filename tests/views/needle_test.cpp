@@ -137,7 +137,7 @@ TEST_CASE("needle: clicks go to the layer, to what took most, and to the token o
   CHECK(view->on_hit({NeedleSheets::curves, Hit::all, 7}).token == 20);
   CHECK(view->tooltip({NeedleSheets::causes, 0})
             .starts_with("decay in layer 0, partition 2, head 1\ntook = 0.5   part of all that the needle wrote\nmost at token = 23 "));
-  CHECK(view->tooltip({NeedleSheets::curves, Hit::all, 7}).find("kept: layer 0 = 1") != std::string::npos);
+  CHECK(view->tooltip({NeedleSheets::curves, Hit::all, 7}).find("left: layer 0 = 1") != std::string::npos);
   CHECK(view->tooltip({NeedleSheets::curves, Hit::all, 7}).ends_with(std::string(kRecomputed.text())));
   CHECK(view->sentence() ==
         "Needle \"the code of anna is 4 1 7 7\", tokens 5 to 13, asked after token 30. At the question 0.25 of what the needle wrote is "

@@ -105,10 +105,10 @@ TEST_CASE("lesson: what is wrong is said with its line and what to do") {
   says(header + "## a\n\nIt is {norm of=beside}.\n", "l.md:11: \"norm of=beside\" needs a second model");
   says(header + "## a\nnote: b = rank of=beside\n\nx\n", "\"rank of=beside\" needs a second model");
   says(header + "## a\nbeside: b.h5\n\n{rank of=other}\n", "\"of=other\" cannot stand after \"rank\"");
-  says(header + "## a\n\npredict: x\n- a [.. 1]\n- b [2 ..]\nanswer: norm\n", "\"b\" does not begin where the choice before it ends");
-  says(header + "## a\n\npredict: x\n- a [.. 1]\n- b [1 .. 2]\nanswer: norm\n", "the last choice ends at 2");
-  says(header + "## a\n\npredict: x\n- a [.. 1]\nanswer: norm\n", "a question has 2 to 9 choices");
-  says(header + "## a\n\npredict: x\n- a\n- b\n", "after predict: come the choices");
+  says(header + "## a\n\npredict: x\n- a [.. 1]\n- b [2 ..]\nanswer: norm\n", "\"b\" does not begin where the option before it ends");
+  says(header + "## a\n\npredict: x\n- a [.. 1]\n- b [1 .. 2]\nanswer: norm\n", "the last option ends at 2");
+  says(header + "## a\n\npredict: x\n- a [.. 1]\nanswer: norm\n", "a question has 2 to 9 options");
+  says(header + "## a\n\npredict: x\n- a\n- b\n", "after predict: come the options");
   says(header + "## a\n\npredict: x\n- a\n- b\nanswer: verdict\nprompt: q.json\n", "keys that change the picture but not the run");
   says(header + "## a\nholds: norm\n", "a claim is a quantity and its range");
   says(std::string("---\ntitle: \0\n", 13), "this is not a text");

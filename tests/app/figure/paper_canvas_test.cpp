@@ -166,6 +166,18 @@ TEST_CASE("NaN is hatched grey where there is room, grey where there is none, an
   CHECK(small.size() == QSize(3, 2));
 }
 
+TEST_CASE("NaN is not drawn where it is to be blank: what lies below is seen") {
+  Heatmap cells = kHeatmap;
+  cells.scale.blank = true;
+  for (const bool moving : {false, true}) {
+    const auto paint = [&](Canvas& canvas) { canvas.heatmap({0, 0, 60, 40}, cells); };
+    const QImage image = picture({60, 40}, {10, 20, 30}, paint, nullptr, {.moving = moving});
+    CHECK(pixel(image, 30, 30) == Color{10, 20, 30});
+    CHECK(pixel(image, 0, 0) == color_table(ColorMap::diverging)[0]);
+    CHECK(pixel(image, 59, 39) == color_table(ColorMap::diverging)[64]);
+  }
+}
+
 TEST_CASE("a long curve is on a screen where it is on paper: no peak is lost, none is higher") {
   std::vector<Point> noise;
   for (int i = 0; i < 512; ++i) noise.push_back({5 + 1.3f * static_cast<float>(i), 60 + 50 * std::sin(static_cast<float>(i * i))});

@@ -127,8 +127,8 @@ TEST_CASE("web reel: what is drawn refers to the numbers under the pointer, and 
   }
   CHECK(reel.drawing(0) == reel.drawing(1));
   CHECK(reel.drawing(0)[0] == reel.drawing(2)[0]);
-  CHECK(reel.drawing(0)[1] == "[7,200,200,400,400,2,2,2,3,1,0,0,-1,1,0]");  // numbers of array 0
-  CHECK(reel.drawing(2)[1] == "[7,200,200,400,400,2,2,2,3,1,1,0,-1,1,0]");
+  CHECK(reel.drawing(0)[1] == "[7,200,200,400,400,2,2,2,3,0,1,0,0,-1,1,0]");  // numbers of array 0
+  CHECK(reel.drawing(2)[1] == "[7,200,200,400,400,2,2,2,3,0,1,1,0,-1,1,0]");
   CHECK(reel.shows_numbers());
   CHECK(!reel.packed().empty());
 }

@@ -90,7 +90,7 @@ TEST_CASE("place menu: by key, of the view in focus: table with tabs, picture, w
   const std::vector<Table> tables = state.view().tables();
   REQUIRE(tables.size() > 1);  // each by itself
   const Table& table = tables[0];
-  choose("A row for each " + QString::fromStdString(table.columns[0]));
+  choose("A line for each " + QString::fromStdString(table.columns[0]));
   const QStringList lines = copied().split('\n', Qt::SkipEmptyParts);
   REQUIRE(lines.size() == std::ssize(table.rows) + 1);
   CHECK(lines[0].count('\t') == std::ssize(table.columns) - 1);
@@ -147,7 +147,7 @@ TEST_CASE("table menu: the value, the chosen rows or all; Ctrl+C takes the chose
   CHECK(copied().startsWith(cell(1, 0) + (table.model()->columnCount() > 1 ? "\t" + cell(1, 1) : QString())));
   show_menu_here(test.window);
   const std::vector<Table> tables = test.window.focused_panel().view().tables();
-  choose("A row for each " + QString::fromStdString(tables.back().columns[0]));
+  choose("A line for each " + QString::fromStdString(tables.back().columns[0]));
   CHECK(copied().split('\n', Qt::SkipEmptyParts).size() == std::ssize(tables.back().rows) + 1);
   table.setFocus();
   show_menu_here(test.window);
