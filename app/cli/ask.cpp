@@ -16,6 +16,7 @@
 #include "app/figure/run_here.h"
 #include "engine/answers/observables.h"
 #include "engine/error.h"
+#include "engine/place_words.h"
 #include "engine/run/not_finite.h"
 #include "views/parts.h"
 
@@ -71,13 +72,14 @@ class AskedRun {
  private:
   static void check_tokens(const std::vector<Named>& tokens, std::int64_t prompt_length, std::int64_t count) {
     for (const auto& [option, token] : tokens) {
-      const std::int64_t place = token < 0 ? prompt_length + token : token;
-      if (place < 0 || place >= count) throw Error(fmt::format("{} {}: the run has tokens 0 to {}", option, token, count - 1));
+      try {
+        token_place(token, prompt_length, count);
+      } catch (const Error& error) {
+        throw Error(fmt::format("{}: {}", option, error.what()));
+      }
     }
   }
-  static void check_layer(std::optional<std::int64_t> layer, std::int64_t layers) {
-    if (layer.value_or(0) >= layers) throw Error(fmt::format("--layer {}: the model has layers 0 to {}", *layer, layers - 1));
-  }
+  static void check_layer(std::optional<std::int64_t> layer, std::int64_t layers) { check_index("layer", layer.value_or(0), layers); }
 
   std::unique_ptr<ReadRun> read_here(const AskArguments& arguments, const std::vector<Named>& tokens, std::optional<std::int64_t> layer) {
     const std::filesystem::path path = checkpoint_at(arguments.checkpoint);

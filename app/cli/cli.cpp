@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <sstream>
 #include <system_error>
 
@@ -17,6 +18,7 @@
 #include "app/cli/engine.h"
 #include "app/cli/manual.h"
 #include "app/cli/setup/setup.h"
+#include "app/cli/usage.h"
 #include "app/cli/words.h"
 #include "app/common/console.h"
 #include "app/common/interruption.h"
@@ -226,6 +228,7 @@ int run_command_line(int argc, char** argv) {
   CLI::App app("Statescope: a microscope for the memory of linear-attention language models.\nWithout a command, the window.",
                "statescope");
   app.set_version_flag("--version", "statescope " STATESCOPE_VERSION);
+  app.formatter(std::make_shared<UsageFormatter>());
   app.require_subcommand(0, 1);
   Arguments all;
   add_commands(app, all);

@@ -31,11 +31,14 @@
 namespace statescope {
 namespace {
 
-std::string text_of(const std::vector<Inspected>& all) {
-  std::string text = all.size() == 2 ? comparison_text(all[0], all[1]) : "";
-  for (std::size_t i = 0; (all.size() != 2 || text.empty()) && i < all.size(); ++i) text += inspection_text(all[i]);
+/// Of several, more than two, without `whole` a line each.
+std::string text_of(const std::vector<Inspected>& all, bool whole) {
+  std::string text = all.size() == 2 ? comparison_text(all[0], all[1], whole) : "";
   if (all.size() > 2) text += overview_text(all);
-  return text + fmt::format("how exact: {}\n", accuracy_text());
+  if (text.empty() || (whole && all.size() > 2))
+    for (const Inspected& one : all) text += inspection_text(one, whole);
+  return text +
+         (whole ? fmt::format("how exact: {}\n", accuracy_text()) : "every figure: --all; as a page with the evidence: --html FILE\n");
 }
 
 bool is_not_finite(const Inspected& inspected) {
@@ -213,7 +216,7 @@ int inspect_once(const InspectArguments& arguments, Ranks* ranks) {
       ranks ? inspect_on(*ranks, arguments, found, failures) : inspect_each(arguments, there ? &*there : nullptr, found, failures);
   for (const std::string& why : failures) print_failure(why);
   if (all.empty()) throw Error(Interruption::asked() ? "interrupted; nothing was inspected" : "no checkpoint could be inspected");
-  print_report(text_of(all), {&json_file, &page, &table});
+  print_report(text_of(all, arguments.whole), {&json_file, &page, &table});
   json_file.write(inspection_json(all));
   page.write(inspection_html(all));
   table.write(inspection_csv(all));

@@ -15,9 +15,9 @@ struct Command {
   const CLI::App* app;
 };
 
-/// Of the parser, and of the groups of its options, which it takes for commands without a name.
+/// Of the parser, and of the groups of its options, which it takes for commands without a name; not those that help hides.
 std::vector<const CLI::Option*> options_of(const CLI::App& app) {
-  std::vector<const CLI::Option*> options = app.get_options();
+  std::vector<const CLI::Option*> options = app.get_options([](const CLI::Option* option) { return !option->get_group().empty(); });
   for (const CLI::App* group : app.get_subcommands([](const CLI::App* each) { return each->get_name().empty(); })) {
     const std::vector<const CLI::Option*> more = options_of(*group);
     options.insert(options.end(), more.begin(), more.end());

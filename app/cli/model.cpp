@@ -30,6 +30,9 @@ void print_layers(const ModelInfo& info) {
 
 /// Each program once, under the layers that have it.
 void print_programs(const ModelFound& found) {
+  fmt::print(
+      "what the mixers compute of x, which enters each; not shown: embedding, norms, what lies behind a mixer (MLP or experts), "
+      "unembedding\n");
   for (const auto& [text, layers] : found.programs) {
     const bool all = layers.size() == found.info.layers.size() && layers.size() > 1;
     fmt::print("{}:\n{}\n", all ? "all layers" : fmt::format("layer {}", fmt::join(layers, ", ")), text);

@@ -17,6 +17,7 @@
 #include "engine/checkpoint/printable.h"
 #include "engine/error.h"
 #include "engine/model/model.h"
+#include "engine/place_words.h"
 #include "engine/run/dump.h"
 #include "engine/run/not_finite.h"
 #include "engine/run/reading.h"
@@ -110,7 +111,7 @@ class Reader {
 void check_states(const RunArguments& arguments, std::int64_t tokens) {
   if (!arguments.states.empty() && arguments.dump.empty()) throw Error("--states needs --dump, the file that keeps them");
   for (std::int64_t token : arguments.states) {
-    if (token >= tokens) throw Error(fmt::format("--states names token {}, the run has tokens 0 to {}", token, tokens - 1));
+    if (token >= tokens) throw Error("--states: " + no_such("token", token, tokens));
   }
 }
 

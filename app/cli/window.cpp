@@ -21,11 +21,27 @@ bool is_set(const char* variable) {
 /// Also true where the caller chose a Qt platform: they know what they do.
 bool has_display() { return is_set("DISPLAY") || is_set("WAYLAND_DISPLAY") || is_set("QT_QPA_PLATFORM"); }
 
+/// Whether the place to begin at, or what is shown there, is given.
+bool stands_somewhere(const WindowArguments& arguments) {
+  return arguments.token >= 0 || arguments.layer >= 0 || arguments.head >= 0 || arguments.slot >= 0 || !arguments.views.empty();
+}
+
 /// Otherwise the window begins with its start page.
 bool opens_something(const WindowArguments& arguments) {
-  const bool stands =
-      arguments.token >= 0 || arguments.layer >= 0 || arguments.head >= 0 || arguments.slot >= 0 || !arguments.views.empty();
-  return arguments.prompt.given() || !arguments.beside.empty() || !arguments.screenshot.empty() || !arguments.watch.empty() || stands;
+  return arguments.prompt.given() || !arguments.beside.empty() || !arguments.screenshot.empty() || !arguments.watch.empty() ||
+         stands_somewhere(arguments);
+}
+
+/// What the work without a display would pass over.
+void refuse_without_display(const WindowArguments& arguments) {
+  const std::string& lesson = arguments.lesson;
+  if (!lesson.empty()) {
+    find_lesson(lesson);
+    throw OptionsError(
+        fmt::format("a lesson needs a display; as a page for a browser it needs none: statescope page {} -o lesson.html", lesson));
+  }
+  if (!arguments.beside.empty()) throw OptionsError("models side by side need a display, or --screenshot");
+  if (stands_somewhere(arguments)) throw OptionsError("--view, --token, --layer, --head and --slot need a display, or --screenshot");
 }
 
 ThemeChoice theme_called(const std::string& name) {
@@ -46,6 +62,7 @@ int window_command(int argc, char** argv, const WindowArguments& arguments) {
     setenv("QT_QPA_PLATFORM", "offscreen", 1);
     if (!arguments.watch.empty()) throw OptionsError("--watch needs a display; without one: statescope inspect --watch " + arguments.watch);
     if (arguments.screenshot.empty()) {
+      refuse_without_display(arguments);
       if (!engine.empty()) throw OptionsError("--engine needs a display, or --screenshot");
       fmt::print("No display (DISPLAY and WAYLAND_DISPLAY are unset): answering the prompt and writing pictures of the views instead.\n");
       return run_headless(argc, argv, arguments);

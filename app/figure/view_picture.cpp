@@ -7,6 +7,7 @@
 
 #include "engine/checkpoint/file.h"
 #include "engine/error.h"
+#include "engine/place_words.h"
 #include "views/parts.h"
 #include "views/plot.h"
 #include "views/words.h"
@@ -16,16 +17,7 @@ namespace {
 
 const ViewRow& row_of(const FigurePanel& panel) { return *std::ranges::find(view_catalogue(), panel.view, &ViewRow::id); }
 
-void check_place(const char* what, std::int64_t index, std::int64_t count) {
-  if (index >= count) throw Error(fmt::format("{} {} is not in this run, which has {}", what, index, count));
-}
-
-std::int64_t token_of(std::int64_t token, const RunInfo& run) {
-  const std::int64_t from_start = token < 0 ? run.prompt_length + token : token;
-  if (from_start < 0) throw Error(fmt::format("token {} lies before this prompt of {}", token, run.prompt_length));
-  check_place("token", from_start, std::ssize(run.tokens));
-  return from_start;
-}
+std::int64_t token_of(std::int64_t token, const RunInfo& run) { return token_place(token, run.prompt_length, std::ssize(run.tokens)); }
 
 std::int64_t same_until(const RunInfo& a, const RunInfo& b) {
   const auto same = [](const TokenInfo& x, const TokenInfo& y) { return x.text == y.text; };
@@ -163,12 +155,12 @@ Cursor cursor_of(const FigurePanel& panel, const RunInfo& run) {
   cursor.layer = panel.layer.value_or(interesting_layer(run.model, panel.view));
   cursor.token = token_of(panel.token.value_or(-1), run);
   if (panel.reference) cursor.reference = token_of(*panel.reference, run);
-  check_place("layer", cursor.layer, std::ssize(run.model.layers));
+  check_index("layer", cursor.layer, std::ssize(run.model.layers));
   const LayerInfo& layer = run.model.layers[static_cast<std::size_t>(cursor.layer)];
-  check_place("head", cursor.head, std::max<std::int64_t>(1, layer.heads));
-  check_place("partition", cursor.slot, std::max<std::int64_t>(1, layer.slots()));
-  check_place("row", cursor.row, layer.rows);
-  check_place("column", cursor.column, layer.columns);
+  check_index("head", cursor.head, std::max<std::int64_t>(1, layer.heads));
+  check_index("slot", cursor.slot, std::max<std::int64_t>(1, layer.slots()));
+  if (cursor.row >= 0) check_index("row", cursor.row, layer.rows);
+  if (cursor.column >= 0) check_index("column", cursor.column, layer.columns);
   return cursor;
 }
 

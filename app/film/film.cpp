@@ -10,6 +10,7 @@
 #include "app/film/encoder.h"
 #include "engine/checkpoint/file.h"
 #include "engine/error.h"
+#include "engine/place_words.h"
 
 namespace statescope {
 namespace {
@@ -22,12 +23,7 @@ struct FilmedTokens {
   std::int64_t tokens() const { return last - first + 1; }
 };
 
-std::int64_t place_in(std::int64_t token, const RunInfo& run) {
-  const std::int64_t place = token < 0 ? run.prompt_length + token : token;
-  if (place < 0 || place >= std::ssize(run.tokens))
-    throw Error(fmt::format("token {} is not in this run, which has {}", token, run.tokens.size()));
-  return place;
-}
+std::int64_t place_in(std::int64_t token, const RunInfo& run) { return token_place(token, run.prompt_length, std::ssize(run.tokens)); }
 
 FilmedTokens filmed_tokens(const FilmOptions& options, const RunInfo& run) {
   const FilmedTokens filmed{place_in(options.first, run), options.last ? place_in(*options.last, run) : std::ssize(run.tokens) - 1};

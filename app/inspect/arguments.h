@@ -18,6 +18,7 @@ struct InspectArguments {
   std::vector<std::int64_t> lengths;  // of its task's examples; empty: a quarter of the training length, that length, twice as long
   std::int64_t samples = 3;           // examples of each length
   std::string json, html, csv;
+  bool whole = false;    // text with every figure
   bool check = false;    // end with 3 where something is ill
   bool watch = false;    // look for new checkpoints until it is interrupted
   double every = 10;     // seconds between two looks

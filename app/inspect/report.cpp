@@ -9,6 +9,7 @@
 
 #include "app/common/page.h"
 #include "app/inspect/figures.h"
+#include "engine/place_words.h"
 
 namespace statescope {
 namespace {
@@ -55,7 +56,7 @@ std::string routing_line(std::size_t index, const LayerReport& layer) {
   if (!layer.routing) return "";
   const RoutingReport& routing = *layer.routing;
   return fmt::format(
-      "layer {}: entropy of a token's routing {:.2f}, margin {:.2f}; balance loss {:.2f} (even: 1); dead partitions (load at most {}): {}; "
+      "layer {}: entropy of a token's routing {:.2f}, margin {:.2f}; balance loss {:.2f} (fair: 1); dead partitions (load at most {}): {}; "
       "overloaded (above {}): {}",
       index, routing.token_entropy, routing.margin, routing.balance.loss, kLoadThresholds.dead, partitions_text(routing.uneven.dead),
       kLoadThresholds.overloaded, partitions_text(routing.uneven.overloaded));
@@ -157,59 +158,118 @@ json checkpoint_json(const Inspected& inspected) {
 
 }  // namespace
 
-std::string inspection_text(const Inspected& inspected) {
+namespace {
+
+/// Of all its kinds the longest one within the length that the model was trained on; else the shortest.
+const InspectedKind& usual_kind(const std::vector<InspectedKind>& kinds, std::int64_t trained) {
+  const auto order = [trained](const InspectedKind& kind) {
+    const std::int64_t tokens = kind.report.tokens;
+    return trained > 0 && tokens > trained ? -tokens : tokens;
+  };
+  return *std::ranges::max_element(kinds, {}, order);
+}
+
+std::string trained_words(const Inspected& inspected) {
+  return inspected.trained > 0 ? fmt::format(" (trained on {})", inspected.trained) : "";
+}
+
+/// Of a layer what tells most.
+std::string short_line(std::size_t index, const LayerReport& layer) {
+  std::string line = fmt::format("  {:5} {:20}", index, layer.mixer);
+  if (layer.heads.empty()) return line;
+  line += fmt::format(" {:>9} {:>9} {:5.1f}/{:<4} {:6.2f}", bounded_cell(half_life_of(layer), "{:.3g}"),
+                      bounded_cell(receptive_field_of(layer), "{:.0f}"), mean_rank(layer), layer.full_rank, mean_cosine(layer));
+  return layer.routing ? line + "  " + numbers(layer.routing->balance.load, "{:.2f}") : line;
+}
+
+std::string short_text(const Inspected& inspected) {
+  const std::vector<InspectedKind> kinds = kinds_of(inspected);
+  if (kinds.empty()) return "";
+  const InspectedKind& kind = usual_kind(kinds, inspected.trained);
+  std::string text = fmt::format("  {}, {} tokens{}\n  layer mixer                half-life receptive  rank       |cos|  loads (1: fair)\n",
+                                 kind.name, kind.report.tokens, trained_words(inspected));
+  for (std::size_t l = 0; l < kind.report.layers.size(); ++l) text += short_line(l, kind.report.layers[l]) + "\n";
+  const std::string ends = ends_text(InspectionOverview(inspected).ends);
+  if (!ends.empty()) text += fmt::format("  perplexity at the end, by tokens: {}\n", ends);
+  return text + "  half-life and receptive field: in tokens; rank: of a head's state, effective; |cos|: of its rows, mean\n";
+}
+
+std::string whole_text(const Inspected& inspected) {
   std::string text;
   for (const InspectedKind& kind : kinds_of(inspected)) {
     const SequenceReport& report = kind.report;
-    text += fmt::format("{}: {}, {} tokens", inspected.checkpoint, kind.name, report.tokens);
-    if (inspected.trained > 0) text += fmt::format(" (trained on {})", inspected.trained);
-    text += "\n  layer mixer                residual     state entropy  rank       |cos| half-life receptive  loads (1: even)\n";
+    text += fmt::format("  {}, {} tokens{}\n", kind.name, report.tokens, trained_words(inspected));
+    text +=
+        "  layer mixer                residual     state entropy  rank       |cos| half-life receptive  load entropy, loads (1: fair)\n";
     for (std::size_t l = 0; l < report.layers.size(); ++l) text += layer_line(l, report.layers[l]) + "\n";
     for (const std::string& line : lines_of(report)) text += "  " + line + "\n";
   }
-  return text + judgement_text(inspected) + kColumns;
+  return text + kColumns;
 }
 
-std::string comparison_text(const Inspected& a, const Inspected& b) {
-  const auto layers = [](const Inspected& one) { return one.sequences.empty() ? 0 : one.sequences[0].layers.size(); };
-  const std::vector<InspectedKind> kinds_a = kinds_of(a), kinds_b = kinds_of(b);
-  if (!std::ranges::equal(kinds_a, kinds_b, {}, &InspectedKind::name, &InspectedKind::name) || layers(a) != layers(b)) return "";
-  std::string text = fmt::format("A: {}\nB: {}\n", a.checkpoint, b.checkpoint);
-  for (std::size_t i = 0; i < kinds_a.size(); ++i) {
-    const SequenceReport &of_a = kinds_a[i].report, &of_b = kinds_b[i].report;
-    text +=
-        fmt::format("{}, {} and {} tokens\n{:42} {:>10} {:>10} {:>10}\n", kinds_a[i].name, of_a.tokens, of_b.tokens, "", "A", "B", "B - A");
-    for (std::size_t l = 0; l < of_a.layers.size(); ++l) {
-      for (const auto& [name, figure] : kFigures)
-        text += comparison_line(fmt::format("  layer {} {}", l, name), figure(of_a.layers[l]), figure(of_b.layers[l]));
-    }
-    const std::size_t eighths = std::min(of_a.nll_by_eighth.size(), of_b.nll_by_eighth.size());
-    for (std::size_t e = 0; e < eighths; ++e)
-      text +=
-          comparison_line(fmt::format("  perplexity, eighth {}", e + 1), std::exp(of_a.nll_by_eighth[e]), std::exp(of_b.nll_by_eighth[e]));
-    const std::size_t dropped = std::min(of_a.remembrance.size(), of_b.remembrance.size());
-    for (std::size_t r = 0; r < dropped; ++r)
-      text += comparison_line(fmt::format("  change without the first {}", of_a.remembrance[r].dropped), of_a.remembrance[r].change,
-                              of_b.remembrance[r].change);
+/// What tells most of a layer, as kFigures calls it.
+constexpr std::array<std::string_view, 4> kShortFigures{"half-life", "effective rank", "mean |cos| of rows", "load entropy"};
+
+/// Layer by layer, A beside B.
+std::string short_comparison(const SequenceReport& a, const SequenceReport& b) {
+  std::string text = "  layer", letters = "       ";
+  for (const std::string_view name : kShortFigures) {
+    text += fmt::format("{:>22}", name);
+    letters += fmt::format("{:>12}{:>10}", "A", "B");
   }
-  return text + "A:\n" + judgement_text(a) + "B:\n" + judgement_text(b);
-}
-
-namespace {
-
-/// "2", "1 and 2", "0, 1 and 2"
-std::string listed(const std::vector<std::int64_t>& numbers) {
-  std::string text;
-  for (std::size_t i = 0; i < numbers.size(); ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : i + 1 == numbers.size() ? " and " : ", ", numbers[i]);
+  text += fmt::format("\n{}\n", letters);
+  for (std::size_t l = 0; l < a.layers.size(); ++l) {
+    text += fmt::format("  {:5}", l);
+    for (const std::string_view name : kShortFigures) {
+      const auto figure = std::ranges::find(kFigures, name, &decltype(kFigures)::value_type::first)->second;
+      text += fmt::format("{:>12}{:>10}", bounded_cell(figure(a.layers[l]), "{:.3g}"), bounded_cell(figure(b.layers[l]), "{:.3g}"));
+    }
+    text += '\n';
+  }
   return text;
 }
 
-std::string counted(std::string_view what, const std::vector<std::int64_t>& numbers) {
-  return numbers.empty() ? "" : fmt::format("{}{} {}", what, numbers.size() > 1 ? "s" : "", listed(numbers));
+/// Every figure in a line of its own.
+std::string whole_comparison(const SequenceReport& a, const SequenceReport& b) {
+  std::string text = fmt::format("{:42} {:>10} {:>10} {:>10}\n", "", "A", "B", "B - A");
+  for (std::size_t l = 0; l < a.layers.size(); ++l) {
+    for (const auto& [name, figure] : kFigures)
+      text += comparison_line(fmt::format("  layer {} {}", l, name), figure(a.layers[l]), figure(b.layers[l]));
+  }
+  const std::size_t eighths = std::min(a.nll_by_eighth.size(), b.nll_by_eighth.size());
+  for (std::size_t e = 0; e < eighths; ++e)
+    text += comparison_line(fmt::format("  perplexity, eighth {}", e + 1), std::exp(a.nll_by_eighth[e]), std::exp(b.nll_by_eighth[e]));
+  const std::size_t dropped = std::min(a.remembrance.size(), b.remembrance.size());
+  for (std::size_t r = 0; r < dropped; ++r)
+    text += comparison_line(fmt::format("  change without the first {}", a.remembrance[r].dropped), a.remembrance[r].change,
+                            b.remembrance[r].change);
+  return text;
 }
 
 }  // namespace
+
+std::string inspection_text(const Inspected& inspected, bool whole) {
+  return fmt::format("{}\n{}{}", inspected.checkpoint, judgement_text(inspected), whole ? whole_text(inspected) : short_text(inspected));
+}
+
+std::string comparison_text(const Inspected& a, const Inspected& b, bool whole) {
+  const auto layers = [](const Inspected& one) { return one.sequences.empty() ? 0 : one.sequences[0].layers.size(); };
+  const std::vector<InspectedKind> kinds_a = kinds_of(a), kinds_b = kinds_of(b);
+  if (!std::ranges::equal(kinds_a, kinds_b, {}, &InspectedKind::name, &InspectedKind::name) || layers(a) != layers(b)) return "";
+  std::string text = fmt::format("A: {}\n{}B: {}\n{}", a.checkpoint, judgement_text(a), b.checkpoint, judgement_text(b));
+  for (std::size_t i = 0; i < kinds_a.size(); ++i) {
+    const SequenceReport &of_a = kinds_a[i].report, &of_b = kinds_b[i].report;
+    if (!whole && &kinds_a[i] != &usual_kind(kinds_a, a.trained)) continue;
+    text += fmt::format("{}, {} and {} tokens\n", kinds_a[i].name, of_a.tokens, of_b.tokens);
+    text += whole ? whole_comparison(of_a, of_b) : short_comparison(of_a, of_b);
+  }
+  if (!whole)
+    for (const auto& [letter, one] : {std::pair("A", &a), std::pair("B", &b)}) {
+      const std::string ends = ends_text(InspectionOverview(*one).ends);
+      if (!ends.empty()) text += fmt::format("  {}: perplexity at the end, by tokens: {}\n", letter, ends);
+    }
+  return text;
+}
 
 std::string place_text(const Diagnosis& found) {
   const auto& heads = found.heads_by_layer;

@@ -33,11 +33,12 @@ std::string illnesses_text(const Inspected& inspected);
 /// "ill: " and those, "healthy", "cannot say"
 std::string verdict_in_short(const Inspected& inspected);
 
-/// Sequences of one name as their mean.
-std::string inspection_text(const Inspected& inspected);
-/// Two checkpoints that have read the same sequences: every figure of both and its difference, side by side. Empty if they have not: other
-/// names, or other numbers of layers.
-std::string comparison_text(const Inspected& a, const Inspected& b);
+/// The verdict, then what tells most of each layer on one kind of sequence, the longest within the training length; `whole`: every figure
+/// of every kind. Sequences of one name as their mean.
+std::string inspection_text(const Inspected& inspected, bool whole);
+/// Two checkpoints that have read the same sequences: both verdicts, then figures of both side by side, as above. Empty if they have not:
+/// other names, or other numbers of layers.
+std::string comparison_text(const Inspected& a, const Inspected& b, bool whole);
 /// Many checkpoints, a line each: the course of a training where they are of one. Half-life and receptive field are the shortest of a
 /// layer, |cos| of rows and the growth of a state's norm in a sequence's second half are of the layer that has most.
 std::string overview_text(const std::vector<Inspected>& all);

@@ -40,7 +40,7 @@ for (const mark of document.querySelectorAll('.led [data-place]')) {
 }
 )";
 
-/// A bar for every partition: full height is three times the ideal load, the line across is the ideal one.
+/// A bar for every partition: full height is three times the fair load, the line across is the fair one.
 std::string load_bars(const RoutingReport& routing) {
   constexpr double most = 3;
   std::string bars, words;
@@ -112,10 +112,10 @@ std::string routing_row(std::size_t index, const RoutingReport& routing) {
 
 /// Empty where nothing is routed.
 std::string routing_table(const SequenceReport& report) {
-  std::string heads = html_head("layer") + html_head("loads (1: even)", true), rows;
+  std::string heads = html_head("layer") + html_head("loads (1: fair)", true), rows;
   for (const std::string& name :
        {std::string("load entropy"), std::string("entropy of a token's routing"), std::string("margin"),
-        std::string("balance loss (even: 1)"), fmt::format("dead partitions (load at most {})", kLoadThresholds.dead),
+        std::string("balance loss (fair: 1)"), fmt::format("dead partitions (load at most {})", kLoadThresholds.dead),
         fmt::format("overloaded partitions (above {})", kLoadThresholds.overloaded)})
     heads += html_head(name);
   for (std::size_t l = 0; l < report.layers.size(); ++l) {
@@ -332,8 +332,9 @@ constexpr std::array<std::array<const char*, 2>, 12> kMeanings{{
     {"entropy of a token's routing",
      "1 if the router leaves the choice open, 0 if it is sure; margin: from the last chosen partition to the first not chosen."},
     {"balance loss",
-     "(N / W) Σ f p, f the share of the tokens for which a partition is among the W chosen, p its mean probability: 1 if even, N / W at "
-     "worst."},
+     "(N / W) Σ f p, f the share of the tokens for which a partition is among the W chosen, p its mean probability: 1 if loads are fair, N "
+     "/ "
+     "W at worst."},
     {"perplexity", "exp of the mean −ln p of the next token."},
     {"change of the last predictions without all before",
      "total variation ½ Σ |p − p′|, p′ without the tokens before that eighth: 0 if nothing of them is remembered or needed (effective "

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "engine/error.h"
 #include "engine/model/model.h"
+#include "engine/place_words.h"
 #include "kernels/passes/passes.h"
 
 namespace statescope {
@@ -35,8 +35,7 @@ std::vector<ModelFound::Program> programs_of(const Model& model, const ModelJob&
 
 ModelFound do_job(const ModelJob& job, const JobSite& site) {
   const auto model = Model::load(open_checkpoint(site.path), open_device(site.device));
-  if (job.layer && (*job.layer < 0 || *job.layer >= model->layers()))
-    throw Error(fmt::format("--layer: there is no layer {}: the model has {}, 0 to {}", *job.layer, model->layers(), model->layers() - 1));
+  if (job.layer) check_index("layer", *job.layer, model->layers());
   return {.info = model->info(),
           .hidden = model->hidden(),
           .vocab = model->vocab(),

@@ -47,15 +47,16 @@ std::string place_text(const NeedleReport& report, std::int64_t layer, std::int6
 
 std::string head_line(const NeedleReport& report, std::int64_t layer, const NeedleFate& fate, std::size_t events) {
   std::string line =
-      fmt::format("    {}: wrote {:.3g}, kept {:.3f}; ", place_text(report, layer, fate.slot, fate.head), fate.written, fate.kept);
+      fmt::format("    {}: wrote {:.3g}; {:.3f} of it is left, ", place_text(report, layer, fate.slot, fate.head), fate.written, fate.kept);
   if (fate.read) {
-    line += fmt::format("{:.3f} is still clear, {:.3f} of what is read here is the needle's", fate.readable(), fate.read_share);
+    line += fmt::format("{:.3f} still clear; of what is read here {:.3f} is the needle's", fate.readable(), fate.read_share);
   } else {
     line += "the question does not read here";
   }
   for (std::size_t i = 0; i < std::min(fate.events.size(), events); ++i) {
     const LossEvent& event = fate.events[i];
-    line += fmt::format("{} {} ({} {:.3f})", i == 0 ? "; most at" : ",", token_text(report, event.token), name_of(event.cause), event.lost);
+    line += fmt::format("{} {} ({} {:.3f})", i == 0 ? "; most lost at" : ",", token_text(report, event.token), name_of(event.cause),
+                        event.lost);
   }
   return line + "\n";
 }
@@ -73,7 +74,10 @@ std::string loss_text(const NeedleReport& report, const NeedleLoss& loss) {
 }
 
 std::string accuracy_line() {
-  return fmt::format("parts of 1, {}; layers count the same, heads by the squares of what was written", NeedleVerdict::accuracy.text());
+  return fmt::format(
+      "left: what decay and erasure have not taken; clear: what nothing has taken; parts of 1, {}; layers count the same, heads by the "
+      "squares of what was written",
+      NeedleVerdict::accuracy.text());
 }
 
 // ---- JSON -------------------------------------------------------------------------------------------------------------------------------
@@ -174,7 +178,7 @@ std::string layer_section(const NeedleReport& report, std::int64_t layer) {
   std::string section = fmt::format("<h2>Layer {}: {}</h2>\n", layer, escaped(layer_of(report, layer).mixer));
   if (fates.empty()) return section + "<p>No matrix memory that the needle wrote to.</p>\n";
   std::string heads, rows;
-  for (const char* name : {"where", "written", "kept", "still clear", "of what is read"}) heads += html_head(name);
+  for (const char* name : {"where", "written", "left", "still clear", "of what is read"}) heads += html_head(name);
   for (const char* name : {"what became of it", "most lost at"}) heads += html_head(name, true);
   for (const NeedleFate& fate : fates) rows += head_row(report, layer, fate);
   return section + html_table("Heads that it was written to", heads, rows);
@@ -185,18 +189,21 @@ std::string layer_section(const NeedleReport& report, std::int64_t layer) {
 std::string needle_text(const NeedleReport& report, std::size_t heads, std::size_t events) {
   std::string text = fmt::format("{}: tokens {} to {}, \"{}\"; asked after token {}\n", report.checkpoint, report.needle.begin,
                                  report.needle.end - 1, printable_text(report.text), report.question);
+  const NeedleVerdict& verdict = report.verdict;
+  if (verdict.losses.empty()) {
+    text += "  nothing of the needle was lost in a matrix memory\n";
+  } else {
+    text += fmt::format("  all layers: of what the needle wrote {}\n  {}\n", verdict.summary.text(), read_text(report));
+  }
+  for (std::size_t i = 0; i < std::min(verdict.losses.size(), kCauses); ++i)
+    text += fmt::format("    {}. {}\n", i + 1, loss_text(report, verdict.losses[i]));
   for (std::int64_t layer = 0; layer < std::ssize(report.fates); ++layer) {
     const std::vector<NeedleFate>& fates = report.fates[static_cast<std::size_t>(layer)];
     text += fmt::format("  layer {} {}: {}\n", layer, layer_of(report, layer).mixer,
-                        fates.empty() ? "no matrix memory that the needle wrote to" : summary(fates).text());
+                        fates.empty() ? "no matrix memory that the needle wrote to" : "of what the needle wrote " + summary(fates).text());
     for (std::size_t i = 0; i < std::min(fates.size(), heads); ++i) text += head_line(report, layer, fates[i], events);
   }
-  const NeedleVerdict& verdict = report.verdict;
-  if (verdict.losses.empty()) return text + "  nothing of the needle was lost in a matrix memory\n";
-  text += fmt::format("  of what the needle wrote {}\n  {}\n", verdict.summary.text(), read_text(report));
-  for (std::size_t i = 0; i < std::min(verdict.losses.size(), kCauses); ++i)
-    text += fmt::format("    {}. {}\n", i + 1, loss_text(report, verdict.losses[i]));
-  return text + fmt::format("  {}\n  {}\n", accuracy_line(), NeedleVerdict::kCaution);
+  return text + (verdict.losses.empty() ? "" : fmt::format("  {}\n  {}\n", accuracy_line(), NeedleVerdict::kCaution));
 }
 
 std::string needle_json(const NeedleReport& report) {

@@ -22,7 +22,7 @@ struct NeedleReport {
   std::vector<std::string> notes = {};  // the model's
 };
 
-/// `heads` of each layer, those that wrote most, with `events` each.
+/// All layers together, then each with `heads`, those that wrote most, and `events` of each.
 std::string needle_text(const NeedleReport& report, std::size_t heads, std::size_t events);
 
 /// {"format": "statescope-needle", "version": 1, "accuracy", "checkpoint", "needle": {"begin", "end", "text"}, "question",

@@ -8,6 +8,7 @@
 
 #include "app/figure/view_picture.h"
 #include "engine/error.h"
+#include "engine/place_words.h"
 
 namespace statescope {
 namespace {
@@ -27,12 +28,7 @@ std::string_view trimmed(std::string_view text) {
   return begin == text.npos ? std::string_view() : text.substr(begin, text.find_last_not_of(' ') - begin + 1);
 }
 
-std::int64_t place_in(std::int64_t token, const RunInfo& run) {
-  const std::int64_t place = token < 0 ? run.prompt_length + token : token;
-  if (place < 0 || place >= std::ssize(run.tokens))
-    throw Error(fmt::format("token {} is not in this run, which has {}", token, run.tokens.size()));
-  return place;
-}
+std::int64_t place_in(std::int64_t token, const RunInfo& run) { return token_place(token, run.prompt_length, std::ssize(run.tokens)); }
 
 std::string megabytes(double bytes) { return fmt::format("{:.3g} MB", bytes / 1e6); }
 

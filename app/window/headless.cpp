@@ -27,14 +27,19 @@ namespace {
 
 constexpr float kTitle = 48;  // height of question and name above a view
 
-/// One view with its title, as a PNG at twice the logical size.
-void write_picture(const ViewRow& row, const Snapshot& snapshot, const Cursor& cursor, ReadRun& run, const std::filesystem::path& path) {
+/// One view with its title, as a PNG at twice the logical size. Where it has nothing to show there is no file, and it returns why.
+std::string write_picture(const ViewRow& row, const Snapshot& snapshot, const Cursor& cursor, ReadRun& run,
+                          const std::filesystem::path& path) {
   constexpr int pixels = 2;
   const Size size{1200, row.id == "token_strip" ? 320.0F : 720.0F};
   const Frame frame{light_theme(), 1};
   QImage image(static_cast<int>(size.w) * pixels, static_cast<int>(size.h) * pixels, QImage::Format_RGB32);
   const std::unique_ptr<View> view = row.make();
   view->build(snapshot, cursor, run.find_all(view->questions(snapshot, cursor)));
+  if (view->arrays().empty()) {
+    std::filesystem::remove(path);  // of another run
+    return view->sentence();
+  }
   {
     QPainter painter(&image);
     painter.setRenderHint(QPainter::Antialiasing);
@@ -46,6 +51,7 @@ void write_picture(const ViewRow& row, const Snapshot& snapshot, const Cursor& c
     view->draw(canvas, {16, kTitle, size.w - 32, size.h - kTitle - 16}, frame);
   }
   if (!image.save(QString::fromStdString(path.string()))) throw Error(fmt::format("{}: cannot be written", path.string()));
+  return "";
 }
 
 }  // namespace
@@ -78,15 +84,14 @@ int run_headless(int argc, char** argv, const WindowArguments& arguments) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw Error(fmt::format("{}: {}", folder.string(), error.message()));
-  const std::int64_t layer = interesting_layer(reading->info()->model);
-  const auto snapshot = reading->snapshot(layer, 0, last);
   RunHere run(
       reading, prompt, {}, [](double) { return true; }, arguments.device);
   for (const ViewRow& row : view_catalogue()) {
     if (row.id == "needle_grid") continue;  // of hundreds of prompts, not of this one
     const std::filesystem::path path = folder / (std::string(row.id) + ".png");
-    write_picture(row, *snapshot, {.token = last, .layer = layer}, run, path);
-    fmt::print("wrote {}\n", path.string());
+    const std::int64_t layer = interesting_layer(reading->info()->model, row.id);
+    const std::string why_none = write_picture(row, *reading->snapshot(layer, 0, last), {.token = last, .layer = layer}, run, path);
+    fmt::print("{}\n", why_none.empty() ? "wrote " + path.string() : fmt::format("left out {}: {}", row.id, why_none));
   }
   return 0;
 }

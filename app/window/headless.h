@@ -5,8 +5,8 @@
 
 namespace statescope {
 
-/// Prints the answer and writes one PNG per view of the catalogue into the folder "statescope-views". Returns the exit status. Throws
-/// Error.
+/// Prints the answer and writes one PNG per view of the catalogue that has something to show into the folder "statescope-views". Returns
+/// the exit status. Throws Error.
 int run_headless(int argc, char** argv, const WindowArguments& arguments);
 
 }  // namespace statescope

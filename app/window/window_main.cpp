@@ -21,6 +21,7 @@
 #include "app/window/figure_in_window.h"
 #include "app/window/main_window.h"
 #include "app/window/translation.h"
+#include "engine/place_words.h"
 
 namespace statescope {
 namespace {
@@ -42,7 +43,7 @@ void move_to(Navigator& navigator, const WindowOptions& options) {
 /// One line where the place asked for is not in the run; else nothing.
 std::string out_of_range(const Navigator& navigator, const WindowOptions& options) {
   const auto check = [](const char* what, std::int64_t index, std::int64_t count) {
-    return index < count ? std::string() : fmt::format("{} {} is not in this run, which has {}", what, index, count);
+    return index < count ? std::string() : no_such(what, index, count);
   };
   const std::vector<LayerInfo>& layers = navigator.run()->model.layers;
   const std::int64_t layer_index = options.layer >= 0 ? options.layer : navigator.cursor().layer;
@@ -50,7 +51,7 @@ std::string out_of_range(const Navigator& navigator, const WindowOptions& option
   if (std::string words = check("layer", layer_index, std::ssize(layers)); !words.empty()) return words;
   const LayerInfo& layer = layers[static_cast<std::size_t>(layer_index)];
   if (std::string words = check("head", options.head, layer.heads); !words.empty()) return words;
-  return check("partition", options.slot, layer.slots());
+  return check("slot", options.slot, layer.slots());
 }
 
 void fail(const std::string& words) {
@@ -133,10 +134,22 @@ class EndsWhenTold {
   QTimer look_;
 };
 
+/// One line where the window has not become as large as was asked; else nothing.
+std::string another_size(const QWidget& window, const WindowOptions& options) {
+  const QSize asked(options.width, options.height), least = window.minimumSize();
+  if (window.size() == asked) return "";
+  const bool is_too_small = asked.width() < least.width() || asked.height() < least.height();
+  return is_too_small
+             ? fmt::format("--size {}x{}: a window has at least {}x{}", asked.width(), asked.height(), least.width(), least.height())
+             : fmt::format("--size {}x{}: this display gives the window {}x{}", asked.width(), asked.height(), window.width(),
+                           window.height());
+}
+
 /// Goes to the place asked for when all has been read and generated, writes the picture and ends the program. What is remarked of a run
 /// that stands all the same, such as its first NaN, is in the picture, and the program says it and ends with 1.
 void take_screenshot(MainWindow& window, const WindowOptions& options) {
   Navigator& navigator = window.navigator();
+  window.setWindowState(window.windowState() & ~Qt::WindowMaximized);
   window.resize(options.width, options.height);
   QObject::connect(&navigator, &Navigator::failed, qApp, [](const QString& message) { fail(message.toStdString()); });
   const auto remark = std::make_shared<QString>();
@@ -149,6 +162,7 @@ void take_screenshot(MainWindow& window, const WindowOptions& options) {
   const auto shoot = [&, remark] {
     QTimer::singleShot(settle_ms, &window, [&, remark] {
       QSaveFile file(QString::fromStdString(options.screenshot));
+      if (const std::string words = another_size(window, options); !words.empty()) return fail(words);
       const bool written = file.open(QIODevice::WriteOnly) && window.grab().save(&file, "PNG") && file.commit();
       if (!written) return fail(options.screenshot + " could not be written");
       if (!remark->isEmpty()) return fail(remark->toStdString());

@@ -60,6 +60,19 @@ const LayerInfo& Evidence::layer(std::int64_t layer) const {
   return info_->model.layers[static_cast<std::size_t>(layer)];
 }
 
+const LayerInfo& Evidence::layer_with_state(std::int64_t layer) const {
+  const LayerInfo& asked = Evidence::layer(layer);
+  if (asked.has_state()) return asked;
+  std::vector<std::int64_t> others;
+  for (std::int64_t l = 0; l < std::ssize(info_->model.layers); ++l) {
+    if (info_->model.layers[static_cast<std::size_t>(l)].has_state()) others.push_back(l);
+  }
+  const std::string have = others.empty()       ? "nor does any other of this model"
+                           : others.size() == 1 ? counted("layer", others) + " does"
+                                                : counted("layer", others) + " do";
+  throw Error(fmt::format("layer {} ({}) keeps no matrix state, {}", layer, asked.mixer, have));
+}
+
 void Evidence::tell(double fraction) const {
   if (progress_ && !progress_(fraction)) throw Cancelled();
 }
@@ -106,7 +119,7 @@ const MemoryTrace* Evidence::trace(std::int64_t layer) {
 
 const MemoryTrace& Evidence::trace_of_state(std::int64_t layer) {
   if (const MemoryTrace* found = trace(layer)) return *found;
-  if (!Evidence::layer(layer).has_state()) throw Error(fmt::format("layer {} keeps no matrix state", layer));
+  layer_with_state(layer);
   throw Error(fmt::format("layer {} has no list of writes that are a key and a value each and stay in their slot", layer));
 }
 

@@ -36,6 +36,8 @@ class Evidence {
   std::int64_t tokens() const { return std::ssize(info_->tokens); }
   /// Throws Error.
   const LayerInfo& layer(std::int64_t layer) const;
+  /// Throws Error, which says which layers have one, where this one has none.
+  const LayerInfo& layer_with_state(std::int64_t layer) const;
 
   /// All matrix memories of a layer (MemoryTracer::trace).
   const std::vector<MemoryTrace>& traces(std::int64_t layer);

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "engine/error.h"
+#include "engine/place_words.h"
 
 namespace statescope {
 
@@ -24,13 +24,6 @@ void check_size(const char* what, std::span<Number> values, std::int64_t expecte
 /// Throws std::invalid_argument unless the condition holds.
 inline void check_that(bool condition, const char* what) {
   if (!condition) throw std::invalid_argument(what);
-}
-
-/// Throws Error, which says which of `what` there are, unless `index` is one of [0, count).
-inline void check_index(const std::string& what, std::int64_t index, std::int64_t count) {
-  if (index >= 0 && index < count) return;
-  const std::string there = count > 1 ? what + "s are 0 to " + std::to_string(count - 1) : "the only one is 0";
-  throw Error("there is no " + what + " " + std::to_string(index) + "; " + there);
 }
 
 /// −Σ_i p_i log p_i in nat, with 0 log 0 = 0; NaN where p has a NaN.

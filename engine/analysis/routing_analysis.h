@@ -45,7 +45,7 @@ struct Balance {
   static constexpr Accuracy accuracy = kRecomputed;
   std::vector<double> frequency;    // [N] f_n = fraction of the tokens with n ∈ T_t
   std::vector<double> probability;  // [N] p_n = mean of e_t^n
-  std::vector<double> load;         // [N] f_n / (W / N): 1 is the ideal load
+  std::vector<double> load;         // [N] f_n / (W / N): 1 is fair
   double variation = 0;             // coefficient of variation of f_n
   double loss = 0;                  // SSE's partition loss (N / W) Σ_n f_n p_n: uniform 1, collapsed up to N / W; without its coefficient
 };

@@ -15,13 +15,6 @@
 namespace statescope {
 namespace {
 
-/// Of a layer with a state. Throws Error.
-std::int64_t heads_of(std::int64_t layer, Evidence& evidence) {
-  const LayerInfo& info = evidence.layer(layer);
-  if (!info.has_state()) throw Error(fmt::format("layer {} keeps no matrix state", layer));
-  return info.heads;
-}
-
 /// One visit's numbers of one head.
 struct HeadVisit {
   const float *k, *v, *log_decay;
@@ -101,13 +94,13 @@ void add_visit(Update& update, std::int64_t slot, const MemoryTrace& trace, cons
 }  // namespace
 
 HeadState answer(const StateQuestion& question, Evidence& evidence) {
-  check_index("head", question.head, heads_of(question.layer, evidence));
+  check_index("head", question.head, evidence.layer_with_state(question.layer).heads);
   check_index("token", question.token, evidence.tokens());
   return evidence.head_state(question.layer, question.head, question.token);
 }
 
 LayerState answer(const LayerStateQuestion& question, Evidence& evidence) {
-  heads_of(question.layer, evidence);
+  evidence.layer_with_state(question.layer).heads;
   check_index("token", question.token, evidence.tokens());
   return evidence.state(question.layer, question.token);
 }

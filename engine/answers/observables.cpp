@@ -65,7 +65,7 @@ const std::vector<ObservableGroup>& groups() {
        observe_distinguishability},
       {{{"frequency", "[partitions]", "1", "f_n, the fraction of the tokens so far with n ∈ T_t (spec §11, §12.6)"},
         {"probability", "[partitions]", "probability", "p_n, the mean of e^n over the tokens so far (spec §11, §12.6)"},
-        {"load", "[partitions]", "1", "f_n / (W / N): 1 is even (spec §12.6)"},
+        {"load", "[partitions]", "1", "f_n / (W / N): 1 is fair (spec §12.6)"},
         {"frequency_variation", "", "1", "coefficient of variation of f_n (spec §12.6)"},
         {"balance_loss", "", "1", "(N / W) Σ f_n p_n over the tokens so far (spec §11)"},
         {"frequency_now", "[partitions]", "1", "f_n as a running mean, 0.99 (spec §12.6)"},

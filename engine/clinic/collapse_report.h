@@ -20,7 +20,7 @@ struct SlotReport {
   static constexpr Accuracy accuracy = kRecomputed;
   std::string name;
   double norm = 0;  // ‖S‖_F, mean over the heads (spec §12.10)
-  double load = 1;  // share of the tokens over the ideal share; 1 where nothing is routed
+  double load = 1;  // share of the tokens over the fair share; 1 where nothing is routed
   /// Where the layer has a decay of its own channel: median over channels, tokens; and the receptive field (spec §12.3, §12.4), mean over
   /// channels, with the part of the measured tokens for which it reaches back to the first one.
   std::optional<double> half_life, receptive_field, censored;

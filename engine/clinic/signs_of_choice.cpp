@@ -31,8 +31,9 @@ std::optional<Symptom> routing_collapse(const LayerSigns& layer, const ReadOn&) 
   if (!(value < kLeastSpread)) return {};
   return Symptom{
       .evidence = {{"spread", value}, {"threshold", kLeastSpread}, {"largest_load", std::ranges::max(loads)}},
-      .sentence = fmt::format("Tokens crowd into few partitions: their spread is {:.2f} (1: even, 0: the same ones always); loads {:.2f}.",
-                              value, fmt::join(loads, " ")),
+      .sentence = fmt::format(
+          "Tokens crowd into few partitions: their spread is {:.2f} (1: all alike, 0: the same ones always); loads {:.2f} (1: fair).",
+          value, fmt::join(loads, " ")),
       .severity = -value};
 }
 
@@ -45,8 +46,8 @@ std::optional<Symptom> dead_partition(const LayerSigns& layer, const ReadOn&) {
   if (dead.empty()) return {};
   const double least = std::ranges::min(loads);
   return Symptom{.evidence = {{"least_load", least}, {"threshold", kDeadLoad}, {"partitions", static_cast<double>(dead.size())}},
-                 .sentence = fmt::format("Partition{} {} {} hardly ever chosen: a load of {:.2g} of the fair share.",
-                                         dead.size() > 1 ? "s" : "", fmt::join(dead, ", "), dead.size() > 1 ? "are" : "is", least),
+                 .sentence = fmt::format("Partition{} {} {} hardly ever chosen: a load of {:.2g} (1: fair).", dead.size() > 1 ? "s" : "",
+                                         fmt::join(dead, ", "), dead.size() > 1 ? "are" : "is", least),
                  .severity = static_cast<double>(dead.size())};
 }
 

@@ -57,7 +57,7 @@ std::vector<std::string> reasons_of(std::span<const PartBytes> parts, std::span<
     const auto count = static_cast<std::size_t>(std::ranges::count(of_layer, device));
     std::size_t bytes = device == Devices::home ? bytes_on(parts.back(), room) : 0;
     for (std::size_t i = first; i < first + count; ++i) bytes += bytes_on(parts[i], room);
-    const char* const more = device == Devices::home ? ", embeddings and head" : "";
+    const char* const more = device == Devices::home ? ", embedding and unembedding" : "";
     const char* const why = room.own_memory ? "each device fills the same share of its room"
                             : count > 0     ? "the other devices have no room for them"
                                             : "the other devices have room for all layers";
@@ -138,7 +138,7 @@ std::optional<Placement> with_experts_on_host(std::span<const PartBytes> parts, 
       std::accumulate(parts.begin(), parts.end(), std::size_t{0}, [](std::size_t sum, const PartBytes& part) { return sum + part.own; });
   std::vector<std::string> have;
   for (const DeviceRoom& room : rooms) have.push_back(fmt::format("{} has room for {}", room.name, gigabytes(room.bytes)));
-  throw Error(fmt::format("no room: layers, embeddings and head take {} with what {} tokens leave behind, and {}", gigabytes(all),
+  throw Error(fmt::format("no room: layers, embedding and unembedding take {} with what {} tokens leave behind, and {}", gigabytes(all),
                           kPlacedTokens, fmt::join(have, ", ")));
 }
 

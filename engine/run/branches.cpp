@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "engine/error.h"
+#include "engine/place_words.h"
 #include "engine/run/sampling.h"
 
 namespace statescope {
@@ -223,9 +224,9 @@ void Branches::check(const Intervention& intervention) const {
   const auto* import = std::get_if<ImportState>(&intervention.change);
   if (!import) return;
   const auto fail = [&](const std::string& why) { throw Error(fmt::format("{}: {}", to_text(intervention), why)); };
-  if (import->run < 0 || import->run >= count()) fail(fmt::format("there are runs 0 to {}", count() - 1));
+  if (import->run < 0 || import->run >= count()) fail(no_such("run", import->run, count()));
   const std::int64_t token = import->token.value_or(intervention.at), tokens = (*this)[import->run].run->tokens();
-  if (token < 0 || token >= tokens) fail(fmt::format("run {} has tokens 0 to {}", import->run, tokens - 1));
+  if (token < 0 || token >= tokens) fail(fmt::format("in run {} {}", import->run, no_such("token", token, tokens)));
   for (const std::int64_t layer : layers) {
     if (token != intervention.at && run.model().layout(layer).kv_heads > 0)
       fail(fmt::format("layer {} keeps keys and values of all tokens: they can only be taken from the same token", layer));

@@ -4,12 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
 #include <sstream>
 
 #include "engine/error.h"
+#include "engine/place_words.h"
 
 namespace statescope {
 namespace {
@@ -27,12 +29,17 @@ constexpr std::string_view kForms =
     "replace token by ID at T\n"
     "import run N [token S] [layer L] at T";
 
+constexpr std::array<std::string_view, 10> kVerbs{"zero", "scale", "freeze",  "writers", "readers",
+                                                  "topk", "route", "sharpen", "replace", "import"};
+
 /// The words of a line: the verb, words that stand for themselves, words that are followed by a value.
 class Clauses {
  public:
   explicit Clauses(std::string_view text) : text_(text) {
     std::istringstream words{std::string(text)};
     words >> verb;
+    if (std::ranges::find(kVerbs, verb) == kVerbs.end())
+      fail(verb.empty() ? "nothing is said" : fmt::format("\"{}\" is not understood", verb));
     if (is_top_k()) words >> values_[verb];
     for (std::string word; words >> word;) {
       if (word == "of" || word == "to") continue;
@@ -61,7 +68,7 @@ class Clauses {
       if (verbs.find("|" + verb + " ") != verbs.npos || verbs.starts_with("|" + verb + "|"))
         forms += (forms.empty() ? "" : "; or: ") + line;
     }
-    if (forms.empty()) forms = "one of zero, scale, freeze, writers, readers, topk, route, sharpen, replace, import";
+    if (forms.empty()) forms = fmt::format("one of {}", fmt::join(kVerbs, ", "));
     throw Error(fmt::format("\"{}\": {}; expected {}", text_, what, forms));
   }
 
@@ -92,7 +99,11 @@ class Clauses {
     return number<Number>(*value);
   }
   void end() const {
-    if (!values_.empty()) fail(fmt::format("\"{}\" has no meaning here", values_.begin()->first));
+    if (values_.empty()) return;
+    const std::string& word = values_.begin()->first;
+    const bool names_a_part = (verb == "zero" || verb == "scale") && word != "by" && word != "until";
+    if (names_a_part) fail(fmt::format("\"{}\" is nothing to {}: a state can be, a partition of it, a head, a row", word, verb));
+    fail(fmt::format("\"{}\" has no meaning after \"{}\"", word, verb));
   }
 
  private:
@@ -141,7 +152,7 @@ Change parse_change(Clauses& clauses) {
     const auto run = clauses.needed<std::int64_t>("run");
     return ImportState{run, clauses.take_integer("token")};
   }
-  clauses.fail(verb.empty() ? "nothing is said" : fmt::format("\"{}\" is not understood", verb));
+  clauses.fail(fmt::format("\"{}\" is not understood", verb));
 }
 
 /// "row 3 of head 1 of partition 2"; all: "state"
@@ -182,28 +193,34 @@ std::string change_text(const SharpenGates& gates, const std::string& of_layer) 
 
 bool in(std::int64_t value, std::int64_t from, std::int64_t end) { return value >= from && value < end; }
 
-/// Why a layer has no such partition, or not so many; empty: it has.
+/// Why a layer has no such partition; empty: it has.
 std::string no_partition(std::int64_t n, const MixerLayout& layout) {
-  if (layout.partitions == 0) return "it has no partitions";
-  return in(n, 1, layout.partitions + 1) ? "" : fmt::format("it has partitions 1 to {}", layout.partitions);
+  if (layout.partitions == 0) return "there are no partitions";
+  return in(n, 1, layout.partitions + 1) ? "" : no_such("partition", n, layout.partitions, 1);
+}
+
+/// Why a layer cannot use so many of its partitions for a token; empty: it can.
+std::string no_partitions(std::int64_t count, const MixerLayout& layout) {
+  if (layout.partitions == 0) return "there are no partitions";
+  return in(count, 1, layout.partitions + 1) ? "" : fmt::format("a token can have 1 to {} partitions", layout.partitions);
 }
 
 // Why a change means nothing to a layer; empty: it does.
 std::string refusal(const ScaleState& scale, const MixerLayout& layout) {
-  if (layout.memory.empty()) return "it keeps no matrix state";
+  if (layout.memory.empty()) return "there is no matrix state";
   const Shape& shape = layout.memory[0].shape;
-  if (scale.partition == 0 && !layout.has_shared_slot) return "it has no shared state";
+  if (scale.partition == 0 && !layout.has_shared_slot) return "there is no shared state";
   const std::string why = scale.partition.value_or(0) == 0 ? "" : no_partition(*scale.partition, layout);
   if (!why.empty()) return why;
-  if (scale.head && !in(*scale.head, 0, shape[1])) return fmt::format("its heads are 0 to {}", shape[1] - 1);
-  return scale.row && !in(*scale.row, 0, shape[2]) ? fmt::format("its rows are 0 to {}", shape[2] - 1) : "";
+  if (scale.head && !in(*scale.head, 0, shape[1])) return no_such("head", *scale.head, shape[1]);
+  return scale.row && !in(*scale.row, 0, shape[2]) ? no_such("row", *scale.row, shape[2]) : "";
 }
-std::string refusal(const ScaleDecay&, const MixerLayout& layout) { return layout.decays ? "" : "nothing decays in it"; }
+std::string refusal(const ScaleDecay&, const MixerLayout& layout) { return layout.decays ? "" : "nothing decays"; }
 std::string refusal(const ChangeTopK& top_k, const MixerLayout& layout) {
   for (const auto& count : {top_k.writers, top_k.readers}) {
-    if (const std::string why = count ? no_partition(*count, layout) : ""; !why.empty()) return why;
+    if (const std::string why = count ? no_partitions(*count, layout) : ""; !why.empty()) return why;
   }
-  return layout.readers == 0 && top_k.writers != top_k.readers ? "it reads the partitions that it writes: say topk" : "";
+  return layout.readers == 0 && top_k.writers != top_k.readers ? "tokens read the partitions that they write: say topk" : "";
 }
 std::string refusal(const ForceRouting& routing, const MixerLayout& layout) {
   for (const std::int64_t n : routing.partitions) {
@@ -212,11 +229,31 @@ std::string refusal(const ForceRouting& routing, const MixerLayout& layout) {
   }
   return "";
 }
-std::string refusal(const SharpenGates&, const MixerLayout& layout) { return layout.head_gates ? "" : "it has no head gates"; }
+std::string refusal(const SharpenGates&, const MixerLayout& layout) { return layout.head_gates ? "" : "there are no head gates"; }
 std::string refusal(const ImportState&, const MixerLayout&) { return ""; }
 std::string refusal(const ReplaceToken&, const MixerLayout&) { return ""; }
 std::string refusal(const Change& change, const MixerLayout& layout) {
   return std::visit([&](const auto& one) { return refusal(one, layout); }, change);
+}
+
+const std::string& mixer_of(std::int64_t layer, const Model& model) { return model.plan().layers[static_cast<std::size_t>(layer)].mixer; }
+
+/// Why it means nothing to any layer: "there are no partitions", or "in layers 0 and 2 (gla) nothing decays; in layer 1 (…) …".
+std::string refusals(const Change& change, const Model& model) {
+  std::vector<std::pair<std::string, std::vector<std::int64_t>>> layers_of;
+  for (std::int64_t layer = 0; layer < model.layers(); ++layer) {
+    const std::string why = refusal(change, model.layout(layer));
+    auto known = std::ranges::find_if(
+        layers_of, [&](const auto& one) { return one.first == why && mixer_of(one.second.front(), model) == mixer_of(layer, model); });
+    if (known == layers_of.end()) known = layers_of.insert(known, {why, {}});
+    known->second.push_back(layer);
+  }
+  const auto& first = layers_of.front().first;
+  if (std::ranges::all_of(layers_of, [&](const auto& one) { return one.first == first; })) return first;
+  std::string text;
+  for (const auto& [why, layers] : layers_of)
+    text += fmt::format("{}in {} ({}) {}", text.empty() ? "" : "; ", counted("layer", layers), mixer_of(layers.front(), model), why);
+  return text;
 }
 
 /// What is wrong with the numbers of a change, whatever the layer; empty: nothing.
@@ -284,24 +321,21 @@ Intervention parse_intervention(std::string_view text) {
 
 std::vector<std::int64_t> changed_layers(const Intervention& intervention, const Model& model, std::int64_t tokens) {
   const auto fail = [&](const std::string& why) { throw Error(fmt::format("{}: {}", to_text(intervention), why)); };
-  if (intervention.at < 0 || intervention.at >= tokens) fail(fmt::format("the run has tokens 0 to {}", tokens - 1));
+  if (intervention.at < 0 || intervention.at >= tokens) fail(no_such("token", intervention.at, tokens));
   if (intervention.until && *intervention.until < intervention.at) fail("it ends before it begins");
   if (const std::string why = wrong_number(intervention.change, model); !why.empty()) fail(why);
   if (intervention.layer) {
     const std::int64_t layer = *intervention.layer;
-    if (layer < 0 || layer >= model.layers()) fail(fmt::format("the model has layers 0 to {}", model.layers() - 1));
+    if (layer < 0 || layer >= model.layers()) fail(no_such("layer", layer, model.layers()));
     const std::string why = refusal(intervention.change, model.layout(layer));
-    if (!why.empty()) fail(fmt::format("layer {} is {}: {}", layer, model.plan().layers[static_cast<std::size_t>(layer)].mixer, why));
+    if (!why.empty()) fail(fmt::format("in layer {} ({}) {}", layer, mixer_of(layer, model), why));
     return {layer};
   }
   std::vector<std::int64_t> layers;
-  std::string why;
   for (std::int64_t layer = 0; layer < model.layers(); ++layer) {
-    const std::string refused = refusal(intervention.change, model.layout(layer));
-    if (refused.empty()) layers.push_back(layer);
-    if (why.empty()) why = refused;
+    if (refusal(intervention.change, model.layout(layer)).empty()) layers.push_back(layer);
   }
-  if (layers.empty()) fail(fmt::format("it fits no layer; of the first: {}", why));
+  if (layers.empty()) fail("no layer can do that: " + refusals(intervention.change, model));
   return layers;
 }
 

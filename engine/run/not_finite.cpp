@@ -204,7 +204,7 @@ std::string text_of(const NotFiniteWeight& weight) {
 std::string text_of(const NotFiniteActivation& activation) {
   const std::string_view value = name_of_value(activation.value);
   if (activation.quantity == "embedding") return fmt::format("the embedding of token {} is {}", activation.token, value);
-  if (activation.quantity == "logits") return fmt::format("the head computes {} after token {} (logits)", value, activation.token);
+  if (activation.quantity == "logits") return fmt::format("the unembedding computes {} after token {} (logits)", value, activation.token);
   return fmt::format("the model computes {} from layer {} on, at token {} ({})", value, activation.layer, activation.token,
                      activation.quantity);
 }

@@ -56,6 +56,13 @@ void add_lists(CLI::App& command, EvalLists& lists, std::initializer_list<CLI::O
   command.add_option("--seed", task.seed, "seed of the examples");
 }
 
+/// What was read does not tell where the needle is.
+[[noreturn]] void refuse_without_spans(const std::string& what) {
+  throw CLI::ValidationError(what,
+                             "which tokens are the needle, and which ask for it, only a prompt file says: give --prompt FILE, JSON with "
+                             "\"text\" or \"ids\", and \"spans\" (datasets/README.md)");
+}
+
 }  // namespace
 
 void add_eval(CLI::App& app, EvalArguments& eval) {
@@ -125,6 +132,7 @@ void add_inspect(CLI::App& app, InspectArguments& inspect) {
   add_json(command, inspect.json, "all figures and verdicts");
   command.add_option("--out,--html", inspect.html, "write them as a page to this file");
   command.add_option("--csv", inspect.csv, "write all figures to this file in long format, a number a line");
+  command.add_flag("--all", inspect.whole, "print every figure of every length, not only the verdict and what tells most");
   command.add_flag("--check", inspect.check, "end with status 3 where something is ill; where nothing can be said, with 0");
   auto* watch = command.add_flag("--watch", inspect.watch, "look for new checkpoints and rewrite the reports until Ctrl+C");
   command.add_option("--every", inspect.every, "seconds between two looks (default: 10)")->check(CLI::Range(0.1, 86400.0))->needs(watch);
@@ -162,9 +170,15 @@ void add_check(CLI::App& app, CheckArguments& check) {
 }
 
 void add_needle(CLI::App& app, NeedleArguments& needle) {
-  CLI::App& command = *app.add_subcommand("needle", "what became of a prompt's needle in every memory: kept, decayed, erased, read");
+  CLI::App& command = *app.add_subcommand(
+      "needle", "what became of a prompt's needle in every memory: how much is left and clear, who took the rest, who reads it");
   command.add_option("checkpoint", needle.checkpoint, "an .h5 file or a Hugging Face folder")->required();
-  command.add_option("--prompt", needle.prompt.file, "a JSON prompt file whose \"spans\" name the needle")->required();
+  command.add_option("--prompt", needle.prompt.file, "a JSON prompt file whose \"spans\" name the needle (datasets/README.md)");
+  for (const char* other : {"--text", "--ids"})
+    command
+        .add_option_function<std::string>(
+            other, [other](const std::string&) { refuse_without_spans(other); }, "")
+        ->group("");  // hidden
   command.add_option("--heads", needle.heads, "heads to show of each layer, those that wrote most (default: 4)")
       ->check(CLI::Range(1, 100'000));
   command.add_option("--events", needle.events, "tokens to show of each head, those that took most (default: 3)")
@@ -173,6 +187,9 @@ void add_needle(CLI::App& app, NeedleArguments& needle) {
   add_json(command, needle.json, "all of it");
   command.add_option("--out,--html", needle.html, "write it as a page to this file");
   command.add_flag("--force", needle.force, "replace an existing file");
+  command.callback([&needle] {
+    if (needle.prompt.file.empty()) refuse_without_spans("needle");
+  });
 }
 
 void add_bench(CLI::App& app, BenchArguments& bench, BenchSseArguments& sse) {

@@ -45,16 +45,15 @@ void add_needles(CLI::App& command, DatasetArguments& dataset) {
 void add_model(CLI::App& app, ModelArguments& model) {
   CLI::App& command = *app.add_subcommand("model", "what a model is made of, and what its layers compute");
   command.add_option("checkpoint", model.checkpoint, "an .h5 file or a Hugging Face folder")->required();
-  auto* program =
-      command.add_flag("--program", model.program, "the layers' programs: each operation of the mixer, in the terms of its paper");
-  command.add_option("--layer", model.layer, "the program of this layer (default: of each kind of layer, once)")
-      ->needs(program)
-      ->check(at_least(0));
-  auto* passes =
-      command.add_flag("--after-passes", model.after_passes, "the program as it runs, with operations joined that a device does at once")
-          ->needs(program);
-  command.add_flag("--one-token", model.one_token, "the program as it runs for a single token")->needs(passes);
+  command.add_flag("--program", model.program, "the programs of the layers' mixers: each operation, in the terms of its paper");
+  command.add_option("--layer", model.layer, "the program of this layer alone (default: of each kind of layer, once)")->check(at_least(0));
+  command.add_flag("--after-passes", model.after_passes, "the program as it runs, with operations joined that a device does at once");
+  command.add_flag("--one-token", model.one_token, "the program as it runs for a single token");
   add_device(command, model.device);
+  command.callback([&model] {  // what only programs have asks for them
+    model.after_passes = model.after_passes || model.one_token;
+    model.program = model.program || model.layer || model.after_passes;
+  });
 }
 
 void add_convert(CLI::App& app, ConvertArguments& convert) {

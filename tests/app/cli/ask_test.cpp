@@ -114,12 +114,12 @@ TEST_CASE("observe: some quantities of some tokens; of a branch; what is not the
   CHECK(error_of(observe_command, arguments) == "--until 3: it is before --token 10");
   arguments.until.reset();
   arguments.layer = 9;
-  CHECK(error_of(observe_command, arguments) == "--layer 9: the model has layers 0 to 3");
+  CHECK(error_of(observe_command, arguments) == "there is no layer 9 (layers are 0 to 3)");
   arguments.layer = 0;
   arguments.names = {"loudness"};
   CHECK(error_of(observe_command, arguments).starts_with("there is no quantity \"loudness\""));
   arguments.token = 100000;
-  CHECK(error_of(observe_command, arguments).starts_with("--token 100000: the run has tokens 0 to "));
+  CHECK(error_of(observe_command, arguments).starts_with("--token: there is no token 100000 (tokens are 0 to "));
   ObserveArguments list;
   list.list = true;
   CHECK(observe_command(list) == 0);
@@ -162,9 +162,9 @@ TEST_CASE("history: the writers of a partition, a row and a cell add up to it, i
   CHECK(read["read"] == true);
   CHECK(read["sum"].get<double>() == Approx(read["shown"].get<double>()).epsilon(1e-4));
   arguments.slot = 7;
-  CHECK(error_of(history_command, arguments) == "there is no slot 7; the only one is 0");
+  CHECK(error_of(history_command, arguments) == "there is no slot 7 (the only one is 0)");
   arguments.checkpoint = kAssets + "checkpoints/niah/niah-transformer.h5";
-  CHECK(error_of(history_command, arguments) == "layer 0 keeps no matrix state");
+  CHECK(error_of(history_command, arguments) == "layer 0 (transformer) keeps no matrix state, nor does any other of this model");
 }
 
 }  // namespace statescope::ask_test

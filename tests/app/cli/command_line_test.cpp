@@ -124,7 +124,7 @@ TEST_CASE("command line: a figure of a row or a column that the state has not is
     const Outcome outcome = place.run("figure state " + kReading + " " + wrong + " -o out.png");
     INFO(outcome.errors);
     CHECK(outcome.status == 1);
-    CHECK(outcome.errors.find("is not in this run") != std::string::npos);
+    CHECK(outcome.errors.find("there is no ") != std::string::npos);
     CHECK(place.names().empty());
   }
 }
@@ -226,7 +226,7 @@ TEST_CASE("command line: the window opens at a view and a place, on an example o
   refused("--view routing/x", 2, "--view: routing has only one mode");
   refused("--view state --lesson forgetting", 2, "--lesson excludes --view");
   refused("--layer -2", 2, "--layer:");
-  refused("--example 64 --token 64", 1, "statescope: token 64 is not in this run, which has 64");
+  refused("--example 64 --token 64", 1, "statescope: there is no token 64 (tokens are 0 to 63)");
   refused("--number 2", 2, "statescope: --number is for --example and --prompt");
   refused("--example 64 --text x", 2, "Requires at most 1 options be given from [--text,");
   refused("--example 3", 2, "statescope: niah: needles and questions need 19 words; the length is 3");

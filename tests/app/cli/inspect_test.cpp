@@ -189,10 +189,11 @@ TEST_CASE("inspect: a set of prompts is read as a whole; sequences of one kind a
     layer.residual_norm = norm;
     some.sequences.push_back({.tokens = 64, .nll_by_eighth = {}, .layers = {layer}});
   }
-  const std::string text = inspection_text(some);
-  CHECK(text.find("a.h5: niah; mean of 2, 64 tokens") != text.npos);
+  const std::string text = inspection_text(some, true);
+  CHECK(text.starts_with("a.h5\n  healthy   none of 12 illnesses was found"));
+  CHECK(text.find("  niah; mean of 2, 64 tokens\n") != text.npos);
   CHECK(text.find("gla                        1.5\n") != text.npos);
-  CHECK(text.find("a.h5: mqar, 64 tokens") != text.npos);
+  CHECK(text.find("  mqar, 64 tokens\n") != text.npos);
 }
 
 TEST_CASE("inspect: two checkpoints stand side by side, each figure with its difference") {
@@ -200,15 +201,37 @@ TEST_CASE("inspect: two checkpoints stand side by side, each figure with its dif
   Inspected a{.checkpoint = "a.h5", .names = {"niah"}, .sequences = {{.tokens = 64, .nll_by_eighth = {}, .layers = {layer, layer}}}}, b = a;
   b.checkpoint = "b.h5";
   b.sequences[0].layers[1].residual_norm = 3.5;
-  CHECK(
-      comparison_text(a, b).starts_with("A: a.h5\n"
-                                        "B: b.h5\n"
-                                        "niah, 64 and 64 tokens\n"
-                                        "                                                    A          B      B - A\n"
-                                        "  layer 0 residual norm                             2          2         +0\n"
-                                        "  layer 1 residual norm                             2        3.5       +1.5\n"));
+  b.judgement.cannot_say = "nothing was read";
+  const std::string verdicts = "A: a.h5\n  healthy   none of 12 illnesses was found (on )\nB: b.h5\n  cannot say: nothing was read\n";
+  CHECK(comparison_text(a, b, true) == verdicts +
+                                           "niah, 64 and 64 tokens\n"
+                                           "                                                    A          B      B - A\n"
+                                           "  layer 0 residual norm                             2          2         +0\n"
+                                           "  layer 1 residual norm                             2        3.5       +1.5\n");
+  CHECK(comparison_text(a, b, false).starts_with(verdicts + "niah, 64 and 64 tokens\n  layer             half-life"));
   b.names = {"mqar"};
-  CHECK(comparison_text(a, b).empty());
+  CHECK(comparison_text(a, b, true).empty());
+}
+
+TEST_CASE("inspect: the verdict stands first; without --all what tells most of each layer, on the length that the model was trained on") {
+  const LayerReport layer{.mixer = "gla", .residual_norm = 2, .heads = {}, .slots = {}, .routing = {}};
+  Inspected one{.checkpoint = "a.h5", .trained = 512, .names = {}, .sequences = {}};
+  for (const std::int64_t tokens : {128, 512, 1024}) {
+    one.names.push_back(fmt::format("niah, {} words", tokens));
+    one.sequences.push_back({.tokens = tokens, .nll_by_eighth = std::vector<double>(8, std::log(4.0)), .layers = {layer}});
+  }
+  CHECK(inspection_text(one, false) ==
+        "a.h5\n"
+        "  healthy   none of 12 illnesses was found (on )\n"
+        "  niah, 512 words, 512 tokens (trained on 512)\n"
+        "  layer mixer                half-life receptive  rank       |cos|  loads (1: fair)\n"
+        "      0 gla                 \n"
+        "  perplexity at the end, by tokens: 128: 4, 512: 4, 1024: 4\n"
+        "  half-life and receptive field: in tokens; rank: of a head's state, effective; |cos|: of its rows, mean\n");
+  const std::string whole = inspection_text(one, true);
+  for (const char* words :
+       {"niah, 128 words", "niah, 512 words", "niah, 1024 words", "perplexity by eighth", "residual: norm of what enters"})
+    CHECK(whole.find(words) != std::string::npos);
 }
 
 TEST_CASE("inspect: half-lives that do not end and widths that may be larger keep their sign wherever checkpoints stand side by side") {
@@ -224,7 +247,7 @@ TEST_CASE("inspect: half-lives that do not end and widths that may be larger kee
     slot.half_life = half_life, slot.receptive_field = width, slot.censored = censored;
   };
   const auto line = [&](const std::string& name) {
-    const std::string text = comparison_text(a, b), from = text.substr(text.find("layer 0 " + name) + 8 + name.size());
+    const std::string text = comparison_text(a, b, true), from = text.substr(text.find("layer 0 " + name) + 8 + name.size());
     std::string words;
     for (const char c : from.substr(0, from.find('\n')))
       if (c != ' ' || !words.ends_with(' ')) words += c;
@@ -238,7 +261,7 @@ TEST_CASE("inspect: half-lives that do not end and widths that may be larger kee
   CHECK(line("receptive field") == " ≥ 62 ≥ 64 –");
   change(b, 20, 64, 0);
   CHECK(line("receptive field") == " ≥ 62 64 ≤ +2");
-  CHECK(inspection_text(a).find(" 20      ≥ 62") != std::string::npos);
+  CHECK(inspection_text(a, true).find(" 20      ≥ 62") != std::string::npos);
 
   change(b, INFINITY, 64, 0.25);
   const std::string overview = overview_text({a, b, b});

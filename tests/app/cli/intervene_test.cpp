@@ -102,10 +102,10 @@ TEST_CASE("intervene: what two branches of a tree have apart, however they are r
 }
 
 TEST_CASE("intervene: what the model or the run does not have is refused in one line") {
-  CHECK(error_of(with("niah-gla", {"zero partition 1 at 5"})).find("it has no partitions") != std::string::npos);
-  CHECK(error_of(with("niah-gla", {"zero head 0 of layer 9 at 5"})).find("the model has layers 0 to 3") != std::string::npos);
-  CHECK(error_of(with("niah-gla", {"zero head 0 at 100000"})).find("the run has tokens 0 to ") != std::string::npos);
-  CHECK(error_of(with("niah-gla", {"import run 1 at 5"})).find("there are runs 0 to 0") != std::string::npos);
+  CHECK(error_of(with("niah-gla", {"zero partition 1 at 5"})).find("no layer can do that: there are no partitions") != std::string::npos);
+  CHECK(error_of(with("niah-gla", {"zero head 0 of layer 9 at 5"})).find("there is no layer 9 (layers are 0 to 3)") != std::string::npos);
+  CHECK(error_of(with("niah-gla", {"zero head 0 at 100000"})).find("there is no token 100000 (tokens are 0 to ") != std::string::npos);
+  CHECK(error_of(with("niah-gla", {"import run 1 at 5"})).find("there is no run 1 (the only one is 0)") != std::string::npos);
   CHECK(error_of(with("niah-gla", {"nonsense"})).find("\"nonsense\" is not understood") != std::string::npos);
 }
 

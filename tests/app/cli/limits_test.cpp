@@ -117,7 +117,7 @@ TEST_CASE("limits: an intervention at a token that will not be there is refused 
   const Outcome outcome = place.run("run " + kReading + " --generate 500000 --session a.scope --do \"zero row 1 of layer 0 at 9999999\"",
                                     "/dev/null", "/dev/null", "timeout 20");
   CHECK(outcome.status == 1);
-  CHECK(outcome.errors.find("the run has tokens 0 to") != std::string::npos);
+  CHECK(outcome.errors.find("there is no token 9999999 (tokens are 0 to") != std::string::npos);
 }
 
 TEST_CASE("limits: what a killed run left of a file goes with the next one; a living one's stays") {

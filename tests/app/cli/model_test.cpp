@@ -15,7 +15,7 @@ TEST_CASE("model: layers, programs and a layer that is not there") {
   arguments.layer = 1;
   CHECK(model_command(arguments) == 0);
   arguments.layer = 2;
-  CHECK_THROWS_WITH(model_command(arguments), "--layer: there is no layer 2: the model has 2, 0 to 1");
+  CHECK_THROWS_WITH(model_command(arguments), "there is no layer 2 (layers are 0 to 1)");
 }
 
 TEST_CASE("model: how many experts a layer has, and how many of them a token goes to") {

@@ -210,4 +210,36 @@ TEST_CASE("small faults: what stands before bench sse is not for it") {
   }
 }
 
+TEST_CASE("small faults: a usage line says what stands there, not how often") {
+  const Place place;
+  for (const auto& [command, usage] :
+       std::vector<std::pair<std::string, std::string>>{{"", "statescope [OPTIONS] [checkpoints...] [SUBCOMMAND]"},
+                                                        {"page ", "statescope page [OPTIONS] subject..."},
+                                                        {"figure ", "statescope figure [OPTIONS] [view] [checkpoints...]"},
+                                                        {"model ", "statescope model [OPTIONS] checkpoint\n"}}) {
+    REQUIRE(place.run(command + "--help", "out").status == 0);
+    INFO(place.text_of("out"));
+    CHECK(place.text_of("out").find("Usage: " + usage) != std::string::npos);
+  }
+}
+
+TEST_CASE("small faults: needle says what names a needle where it was given something else") {
+  const Place place;
+  for (const std::string& given : {std::string(), std::string(" --ids \"3 4 5\""), std::string(" --text the")}) {
+    const Outcome outcome = place.run("needle niah-gla.h5" + given);
+    INFO(outcome.errors);
+    CHECK(outcome.status == 2);
+    CHECK(outcome.errors.find("only a prompt file says: give --prompt FILE") != std::string::npos);
+  }
+}
+
+TEST_CASE("small faults: a layer of a model is its program, which says what it leaves out") {
+  const Place place;
+  REQUIRE(place.run("model niah-gla.h5 --layer 1", "one").status == 0);
+  REQUIRE(place.run("model niah-gla.h5 --program --layer 1", "both").status == 0);
+  CHECK(place.text_of("one") == place.text_of("both"));
+  CHECK(place.text_of("one").find("what lies behind a mixer (MLP or experts), ") != std::string::npos);
+  CHECK(place.text_of("one").find("\nlayer 1:\n") != std::string::npos);
+}
+
 }  // namespace statescope::small_faults_test

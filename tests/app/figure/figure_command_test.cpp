@@ -275,8 +275,8 @@ TEST_CASE("figure: a failure is one line and leaves nothing", "[figure]") {
   fails("No such file or directory", [&](FigureArguments& a) { a.output = folder.filePath("no/figure.pdf").toStdString(); });
   fails("there is no typeface 'Comic Papyrus'", [](FigureArguments& a) { a.style.family = "Comic Papyrus"; });
   fails("have no room for all that is shown", [](FigureArguments& a) { set_size(a.style, "20x20mm"), a.style.type_pt = 12; });
-  fails("layer 99 is not in this run", [](FigureArguments& a) { a.panel.layer = 99; });
-  fails("head 99 is not in this run", [](FigureArguments& a) { a.panel.head = 99; });
+  fails("there is no layer 99 (layers are 0 to 3)", [](FigureArguments& a) { a.panel.layer = 99; });
+  fails("there is no head 99 (heads are 0 to 3)", [](FigureArguments& a) { a.panel.head = 99; });
   fails("there is no such file", [](FigureArguments& a) { a.checkpoints = {"missing.h5"}; });
   fails("compares two models", [](FigureArguments& a) { a.panel.view = "difference"; });
   fails("data are .h5 or .csv", [&](FigureArguments& a) { a.data = folder.filePath("x.xls").toStdString(); });

@@ -87,7 +87,7 @@ TEST_CASE("a film that cannot be made says why and leaves nothing") {
   const std::filesystem::path path = folder.filePath("run.mp4").toStdString();
   FilmOptions beyond = three_tokens;
   beyond.last = 99'999;
-  CHECK(why_not(beyond, path) == "token 99999 is not in this run, which has 256");
+  CHECK(why_not(beyond, path) == "there is no token 99999 (tokens are 0 to 255)");
   FilmOptions backwards = three_tokens;
   backwards.last = 9;
   CHECK(why_not(backwards, path) == "a film from token 10 to token 9 has none");

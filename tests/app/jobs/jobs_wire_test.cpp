@@ -128,7 +128,7 @@ TEST_CASE("jobs: what is found travels whole") {
   CHECK(inspection_json({inspected}) == inspection_json({inspection()}));
   CHECK(inspection_html({inspected}) == inspection_html({inspection()}));
   CHECK(inspection_csv({inspected}) == inspection_csv({inspection()}));
-  CHECK(inspection_text(inspected) == inspection_text(inspection()));
+  CHECK(inspection_text(inspected, true) == inspection_text(inspection(), true));
   CellOutcome outcome;
   outcome.score = {
       .checkpoint = {}, .notes = {"note"}, .cell = {}, .impossible = {}, .task = TaskScore{.questions = 3, .hits = 2}, .text = {}};
@@ -198,7 +198,7 @@ TEST_CASE("jobs: what is damaged on the way and read all the same can be told") 
          [](const NeedleFound& found) { needle_text(found.report, 4, 3), needle_json(found.report), needle_html(found.report); });
   damage(Intervened{.report = branch_report()}, [](const Intervened& found) { to_json(found.report); });
   damage(inspection(), [](const Inspected& found) {
-    inspection_text(found), inspection_json({found}), inspection_html({found}), inspection_csv({found});
+    inspection_text(found, true), inspection_json({found}), inspection_html({found}), inspection_csv({found});
   });
 }
 

@@ -208,11 +208,11 @@ TEST_CASE("engine: what a command cannot have of it is said") {
   CHECK_THAT(said("observe nowhere.h5 --text a", 1),
              ContainsSubstring("'nowhere.h5' is neither in the folder that the engine shows nor a shipped"));
   CHECK_THAT(said("observe /etc/passwd --text a", 1), ContainsSubstring("lies outside of the folder that the engine shows"));
-  CHECK_THAT(said("observe " + kReading + " --token 999", 1), ContainsSubstring("--token 999: the run has tokens 0 to"));
-  CHECK_THAT(said("observe " + kReading + " --layer 9", 1), ContainsSubstring("--layer 9: the model has layers 0 to"));
+  CHECK_THAT(said("observe " + kReading + " --token 999", 1), ContainsSubstring("--token: there is no token 999 (tokens are 0 to"));
+  CHECK_THAT(said("observe " + kReading + " --layer 9", 1), ContainsSubstring("there is no layer 9 (layers are 0 to"));
   CHECK_THAT(said("model nowhere.h5", 1), ContainsSubstring("'nowhere.h5' is neither in the folder that the engine shows nor a shipped"));
-  CHECK_THAT(said("model niah-gla.h5 --program --layer 9", 1), ContainsSubstring("--layer: there is no layer 9: the model has 4, 0 to 3"));
-  CHECK_THAT(said("intervene " + kReading + " --do 'zero partition 1 at 5'", 1), ContainsSubstring("it has no partitions"));
+  CHECK_THAT(said("model niah-gla.h5 --program --layer 9", 1), ContainsSubstring("there is no layer 9 (layers are 0 to 3)"));
+  CHECK_THAT(said("intervene " + kReading + " --do 'zero partition 1 at 5'", 1), ContainsSubstring("there are no partitions"));
   CHECK_THAT(said("eval niah-gla.h5 --task niah --haystack " + kNeedle, 2), ContainsSubstring("does not go with --engine"));
   CHECK_THAT(said("eval niah-gla.h5 --task niah --length 8 --needles 4 --samples 2", 2), ContainsSubstring("needles"));
   CHECK_THAT(said("inspect niah-gla.h5 --watch", 2), ContainsSubstring("--watch does not go with --engine"));

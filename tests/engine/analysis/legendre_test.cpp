@@ -74,7 +74,7 @@ TEST_CASE("answers: what a channel's coefficients say of its input; other matric
     }
   }
   CHECK_THROWS_WITH(answer(RememberedQuestion{.layer = 0, .token = 30, .from = 0, .to = 5}, run.evidence),
-                    "there is no token 30; tokens are 0 to 20");
+                    "there is no token 30 (tokens are 0 to 20)");
   SmallEvidence other(s4_config("hippo"), kTokens), diagonal(s4_config("diag"), kTokens), gla(small_config("gla"), kTokens);
   CHECK_THROWS_WITH(answer(question, other.evidence),
                     "the matrix of layer 1 is not HiPPO's: its states are no coefficients of Legendre polynomials");

@@ -54,7 +54,7 @@ TEST_CASE("analyst: answers are those of the run, in the order of asking; what c
   REQUIRE(heard.wait(3));
   const auto found = heard.findings();
   CHECK(found[0].first == Question(series));
-  CHECK(found[1].second.refused == "there is no row 999; rows are 0 to 15");
+  CHECK(found[1].second.refused == "there is no row 999 (rows are 0 to 15)");
   CHECK(found[2].first == Question(loss));
   const auto& told = *static_cast<const LayerSeries*>(found[0].second.answer.get());
   CHECK(told.state_norm == answer(series, small.evidence).state_norm);

@@ -152,8 +152,8 @@ TEST_CASE("answers: states after different tokens, a tile of them") {
   }
   CHECK_THROWS_AS(answer(TokenSimilarityQuestion{0, 0, 0, {0, 1, TokenSimilarity::kMostTokens + 1}, all}, run.evidence), Error);
   CHECK_THROWS_AS(answer(TokenSimilarityQuestion{0, 0, 0, {kTokens - 1, 1, 2}, all}, run.evidence), Error);
-  CHECK_THROWS_WITH(answer(TokenSimilarityQuestion{0, 99, 0, all, all}, run.evidence), "there is no slot 99; slots are 0 to 4");
-  CHECK_THROWS_WITH(answer(TokenSimilarityQuestion{0, 0, 99, all, all}, run.evidence), "there is no head 99; heads are 0 to 1");
+  CHECK_THROWS_WITH(answer(TokenSimilarityQuestion{0, 99, 0, all, all}, run.evidence), "there is no slot 99 (slots are 0 to 4)");
+  CHECK_THROWS_WITH(answer(TokenSimilarityQuestion{0, 0, 99, all, all}, run.evidence), "there is no head 99 (heads are 0 to 1)");
 }
 
 TEST_CASE("answers: singular values of every head, and their summary along the run") {

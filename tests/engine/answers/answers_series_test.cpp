@@ -85,7 +85,7 @@ TEST_CASE("series: what lies outside of the run is left out") {
   CHECK(answer(LayerSeriesQuestion{.layer = 0, .from = 25, .to = 999}, asked.evidence).to == kTokens);
   CHECK(answer(LossSeriesQuestion{.from = 40, .to = 50}, asked.evidence).loss.empty());
   CHECK_THROWS_WITH(answer(LayerSeriesQuestion{.layer = 99, .from = 0, .to = 1}, asked.evidence),
-                    "there is no layer 99; layers are 0 to 1");
+                    "there is no layer 99 (layers are 0 to 1)");
 }
 
 }  // namespace statescope::test::answers_series_test

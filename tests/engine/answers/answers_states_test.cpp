@@ -127,18 +127,21 @@ TEST_CASE("history: of what a token reads the tokens' parts add up to its norm, 
 TEST_CASE("history: places that do not exist are refused in a line") {
   SmallEvidence asked(small_config("gla"), kTokens);
   CHECK_THROWS_WITH(answer(HistoryQuestion{.row = -1, .column = 2}, asked.evidence), "a column without a row has no history");
-  CHECK_THROWS_WITH(answer(HistoryQuestion{.row = 999}, asked.evidence), "there is no row 999; rows are 0 to 7");
-  CHECK_THROWS_WITH(answer(HistoryQuestion{.column = 999}, asked.evidence), "there is no column 999; columns are 0 to 15");
-  CHECK_THROWS_WITH(answer(HistoryQuestion{.slot = 1}, asked.evidence), "there is no slot 1; the only one is 0");
-  CHECK_THROWS_WITH(answer(StateQuestion{.token = kTokens}, asked.evidence), "there is no token 29; tokens are 0 to 28");
+  CHECK_THROWS_WITH(answer(HistoryQuestion{.row = 999}, asked.evidence), "there is no row 999 (rows are 0 to 7)");
+  CHECK_THROWS_WITH(answer(HistoryQuestion{.column = 999}, asked.evidence), "there is no column 999 (columns are 0 to 15)");
+  CHECK_THROWS_WITH(answer(HistoryQuestion{.slot = 1}, asked.evidence), "there is no slot 1 (the only one is 0)");
+  CHECK_THROWS_WITH(answer(StateQuestion{.token = kTokens}, asked.evidence), "there is no token 29 (tokens are 0 to 28)");
   SmallEvidence softmax(small_config("transformer"), kTokens);
-  CHECK_THROWS_WITH(answer(HistoryQuestion{}, softmax.evidence), "layer 0 keeps no matrix state");
-  CHECK_THROWS_WITH(answer(StateQuestion{}, softmax.evidence), "layer 0 keeps no matrix state");
+  const char* const none = "layer 0 (transformer) keeps no matrix state, nor does any other of this model";
+  CHECK_THROWS_WITH(answer(HistoryQuestion{}, softmax.evidence), none);
+  CHECK_THROWS_WITH(answer(StateQuestion{}, softmax.evidence), none);
+  SmallEvidence hybrid(small_config("gla", {{"attn", {{"layers", {1}}, {"num_heads", 4}}}}), kTokens);
+  CHECK_THROWS_WITH(answer(HistoryQuestion{.layer = 1}, hybrid.evidence), "layer 1 (transformer) keeps no matrix state, layer 0 does");
   SmallEvidence space(s4_config("hippo"), kTokens);
   CHECK_THROWS_WITH(answer(HistoryQuestion{.row = -1, .column = 2}, space.evidence), "a column without a row has no history");
-  CHECK_THROWS_WITH(answer(HistoryQuestion{.row = 10}, space.evidence), "there is no row 10; rows are 0 to 9");
-  CHECK_THROWS_WITH(answer(HistoryQuestion{.slot = 1, .read = true}, space.evidence), "there is no slot 1; the only one is 0");
-  CHECK_THROWS_WITH(answer(LayerStateQuestion{}, softmax.evidence), "layer 0 keeps no matrix state");
+  CHECK_THROWS_WITH(answer(HistoryQuestion{.row = 10}, space.evidence), "there is no row 10 (rows are 0 to 9)");
+  CHECK_THROWS_WITH(answer(HistoryQuestion{.slot = 1, .read = true}, space.evidence), "there is no slot 1 (the only one is 0)");
+  CHECK_THROWS_WITH(answer(LayerStateQuestion{}, softmax.evidence), none);
 }
 
 TEST_CASE("update: the state before, what decay and erasure took, and what was written, is the state after, in every family") {
@@ -181,7 +184,7 @@ TEST_CASE("the state at another token is the run's, of one head or of all") {
     CHECK(one.values == one_head(all, head));
   }
   CHECK_THROWS_WITH(answer(StateQuestion{.layer = 1, .head = 9, .token = 7}, asked.evidence),
-                    "there is no head 9; heads are 0 to " + std::to_string(all.heads - 1));
+                    "there is no head 9 (heads are 0 to " + std::to_string(all.heads - 1) + ")");
 }
 
 TEST_CASE("predictions: probabilities, ranks and entropy of every token are those of its logits") {

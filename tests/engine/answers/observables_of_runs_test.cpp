@@ -56,7 +56,7 @@ TEST_CASE("observables by name: a token has the same numbers alone and among oth
   CHECK_THROWS_AS(answer(ObservablesQuestion{9, 0, 1, {}}, gla.evidence), Error);
   CHECK_THROWS_AS(answer(ObservablesQuestion{0, 5, 5, {}}, gla.evidence), Error);
   CHECK_THROWS_AS(answer(ObservablesQuestion{0, 0, kTokens + 1, {}}, gla.evidence), Error);
-  CHECK_THROWS_WITH(answer(ObservablesQuestion{0, 0, 1, {}, kTokens}, gla.evidence), "there is no token 33; tokens are 0 to 32");
+  CHECK_THROWS_WITH(answer(ObservablesQuestion{0, 0, 1, {}, kTokens}, gla.evidence), "there is no token 33 (tokens are 0 to 32)");
   CHECK_THROWS_WITH(answer(ObservablesQuestion{0, 0, 1, {"loudness"}}, gla.evidence),
                     Catch::Matchers::StartsWith("there is no quantity \"loudness\"; there are partition_gate, "));
 }

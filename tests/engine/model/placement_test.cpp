@@ -181,7 +181,7 @@ TEST_CASE("placement: a model says where each of its layers lives, and why") {
   const std::shared_ptr<const Checkpoint> checkpoint = random_checkpoint(Config(small_config("gla", {{"num_hidden_layers", 4}})), 1);
   const ModelInfo several = Model::load(checkpoint, locked_devices(2))->info();
   REQUIRE(several.placement.size() == 2);
-  CHECK(several.placement[0].starts_with("locked:0: layers 0 to 1, embeddings and head, "));
+  CHECK(several.placement[0].starts_with("locked:0: layers 0 to 1, embedding and unembedding, "));
   CHECK(several.placement[1].starts_with("locked:1: layers 2 to 3, "));
   CHECK(several.layers[1].device == "locked:0");
   CHECK(several.layers[2].device == "locked:1");
@@ -206,7 +206,7 @@ TEST_CASE("placement: devices fill the same share of their room, and the host ha
   std::vector<PartBytes> large = parts;
   for (PartBytes& part : large) part = {part.own * 1'000'000'000, part.host * 1'000'000'000};
   CHECK_THROWS_WITH(place_layers(large, small),
-                    "no room: layers, embeddings and head take 64.0 GB with what 8192 tokens leave behind, and "
+                    "no room: layers, embedding and unembedding take 64.0 GB with what 8192 tokens leave behind, and "
                     "cuda:0 has room for 34.0 GB, cpu has room for 0.0 MB");
   CHECK_THROWS_AS(place_layers(large, std::vector<DeviceRoom>{{"cuda:0", 3'000'000'000, true}, {"cpu", 1'000'000'000'000, false}}), Error);
 }

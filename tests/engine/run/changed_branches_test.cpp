@@ -249,8 +249,8 @@ TEST_CASE("branches: states from another token, where a layer keeps no keys and 
     }
     return std::string();
   };
-  CHECK(error_of(tree, "import run 3 at 21") == "import run 3 at 21: there are runs 0 to 2");
-  CHECK(error_of(tree, "import run 1 token 46 at 21") == "import run 1 token 46 at 21: run 1 has tokens 0 to 45");
+  CHECK(error_of(tree, "import run 3 at 21") == "import run 3 at 21: there is no run 3 (runs are 0 to 2)");
+  CHECK(error_of(tree, "import run 1 token 46 at 21") == "import run 1 token 46 at 21: in run 1 there is no token 46 (tokens are 0 to 45)");
   CHECK(tree.count() == 3);
   Branches other(read_run(hybrid));
   CHECK(error_of(other, "import run 0 token 5 at 21").find("layer 1 keeps keys and values of all tokens") != std::string::npos);
