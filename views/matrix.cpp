@@ -244,7 +244,7 @@ void draw_caption(Canvas& canvas, Rect line, std::string_view text, const Accura
   const std::string how = accuracy_name(accuracy);
   const float y = line.y + line.h / 2, width = canvas.text_width(how, note) + 10 * frame.scale;
   if (line.h > 0) {
-    fitted_text(canvas, {line.x, y}, text, label(frame, kBodyType, frame.theme.ink), line.w - width);
+    clauses_text(canvas, {line.x, y}, text, label(frame, kBodyType, frame.theme.ink), line.w - width);
     fitted_text(canvas, {line.right(), y}, how, note, line.w);
   }
 }

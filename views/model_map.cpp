@@ -111,7 +111,7 @@ void draw_title(const Picture& picture) {
   const Theme& theme = picture.frame.theme;
   const float y = picture.title.y + picture.title.h / 2;
   const TextStyle bold = label(picture.frame, kBodyType, theme.ink, Align::left, true), note = picture.small(theme.faint, Align::right);
-  fitted_text(picture.canvas, {picture.title.x, y}, picture.data.summary, bold, picture.title.w);
+  clauses_text(picture.canvas, {picture.title.x, y}, picture.data.summary, bold, picture.title.w, true);
   const float left = picture.canvas.text_width(picture.data.summary, bold) + 16 * picture.s;
   const std::string& words = picture.data.counting.empty() ? picture.data.device : picture.data.counting;
   if (picture.title.w - left > 80 * picture.s) fitted_text(picture.canvas, {picture.title.right(), y}, words, note, picture.title.w - left);

@@ -94,8 +94,8 @@ void draw_title(const Picture& picture) {
   const std::string long_enough = summary(data);
   const std::string brief = Views::tr("{:.2f} clear; {}", data.parts.front().clear, losses(data));
   const std::string_view shorter = fitting(picture.canvas, long_enough, brief, bold, picture.title.w);
-  fitted_text(picture.canvas, {picture.title.x, picture.title.y + picture.title.h / 2},
-              fitting(picture.canvas, full, shorter, bold, picture.title.w), bold, picture.title.w);
+  clauses_text(picture.canvas, {picture.title.x, picture.title.y + picture.title.h / 2},
+               fitting(picture.canvas, full, shorter, bold, picture.title.w), bold, picture.title.w);
 }
 
 /// A mark above the mean's curve, with how far it fell and at which token where there is room.

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "views/colormaps.h"
+#include "views/hits.h"
 #include "views/matrix.h"
 #include "views/parts.h"
 #include "views/sheets.h"
@@ -108,13 +109,17 @@ struct Picture {
   Canvas& canvas;
   const Frame& frame;
   float s;
-  Rect title, plot, bar, list;  // w 0: left out
+  Rect title, bar, list;  // w 0: left out
+  Plot plot;              // likewise
 
   Picture(const NeedleGridData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
   Rect cell(std::int64_t i) const {
-    const float w = plot.w / static_cast<float>(data.columns()), h = plot.h / static_cast<float>(data.question.depths.size());
-    return {plot.x + w * static_cast<float>(i % data.columns()), plot.y + h * static_cast<float>(i / data.columns()), w, h};
+    const Rect& all = plot.all;
+    const float w = all.w / static_cast<float>(data.columns()), h = all.h / static_cast<float>(data.question.depths.size());
+    return {all.x + w * static_cast<float>(i % data.columns()), all.y + h * static_cast<float>(i / data.columns()), w, h};
   }
+  /// What is in sight of a cell.
+  Rect seen(const Rect& cell) const { return plot.shows_part() ? intersection(cell, plot) : cell; }
   TextStyle small(Align align = Align::left) const { return label(frame, kSmallType, frame.theme.faint, align); }
 };
 
@@ -135,20 +140,23 @@ Picture::Picture(const NeedleGridData& data_, Canvas& canvas_, Rect area, const 
     list = {inner.x, inner.bottom() - list_height, inner.w, list_height};
   }
   if (body.w < 80 * s || body.h < 40 * s) return;
-  plot = body;
+  plot = zoomed(canvas, body, true, true, frame);
   bar = {plot.right() + 10 * s, plot.y, 12 * s, plot.h};
 }
 
 void draw_axes(const Picture& picture) {
   const NeedleGridData& data = picture.data;
   const float s = picture.s, names = 1.5f * kSmallType * s;
-  for (std::size_t r = 0; r < data.question.depths.size(); ++r) {
-    const Rect cell = picture.cell(static_cast<std::int64_t>(r) * data.columns());
-    fitted_text(picture.canvas, {picture.plot.x - 6 * s, cell.y + cell.h / 2}, fmt::format("{} %", data.question.depths[r]),
+  const PlaceRange across = places_across(picture.plot, data.columns()), down = places_down(picture.plot, std::ssize(data.question.depths));
+  for (std::int64_t r = down.from; r < down.to; ++r) {
+    const Rect cell = picture.seen(picture.cell(r * data.columns() + across.from));
+    if (cell.h < kSmallType * s) continue;
+    fitted_text(picture.canvas, {picture.plot.x - 6 * s, cell.y + cell.h / 2},
+                fmt::format("{} %", data.question.depths[static_cast<std::size_t>(r)]),
                 value(picture.frame, kSmallType, picture.frame.theme.ink, Align::right), picture.plot.x);
   }
-  for (std::int64_t c = 0; c < data.columns(); ++c) {
-    const Rect cell = picture.cell(c);
+  for (std::int64_t c = across.from; c < across.to; ++c) {
+    const Rect cell = picture.seen(picture.cell(down.from * data.columns() + c));
     const std::int64_t length = data.question.lengths[static_cast<std::size_t>(c)];
     const bool trained = length == data.trained_length && picture.frame.shown.marks;
     fitted_text(picture.canvas, {cell.x + cell.w / 2, picture.plot.bottom() + names / 2 + 2 * s},
@@ -168,11 +176,13 @@ void draw_cells(const Picture& picture) {
   const float s = picture.s;
   std::vector<float> shares;
   for (const NeedleGrid::Cell& cell : data.grid.cells) shares.push_back(static_cast<float>(share_of(cell)));
-  picture.canvas.heatmap(picture.plot, {std::ssize(data.question.depths), data.columns(), shares, kShare});
-  picture.canvas.hit(picture.plot, {{NeedleGridSheets::cells, 0, 0}, std::ssize(data.question.depths), data.columns()});
+  const Within inside(picture.canvas, picture.plot);
+  picture.canvas.heatmap(picture.plot.all, {std::ssize(data.question.depths), data.columns(), shares, kShare});
+  hit_plot(picture.canvas, picture.plot, {{NeedleGridSheets::cells, 0, 0}, std::ssize(data.question.depths), data.columns()});
   for (std::int64_t i = 0; i < data.count(); ++i) {
     const NeedleGrid::Cell& cell = data.grid.cells[static_cast<std::size_t>(i)];
-    const Rect rect = picture.cell(i);
+    const Rect rect = picture.seen(picture.cell(i));
+    if (rect.w <= 0 || rect.h <= 0) continue;  // out of sight
     const double share = share_of(cell);
     const TextStyle style = value(picture.frame, picture.frame.shown.cursor ? kBodyType : kSmallType, {}, Align::center, i == data.mark);
     const std::string text = cell_text(cell);
@@ -343,10 +353,10 @@ void draw(const NeedleGridData& data, Canvas& canvas, Rect area, const Frame& fr
   canvas.push_clip(area);
   if (frame.shown.captions) {
     const TextStyle style = label(frame, kBodyType, frame.theme.ink, Align::left, true);
-    fitted_text(canvas, {picture.title.x, picture.title.y + picture.title.h / 2},
-                fitting(canvas, summary(data), fitting(canvas, summary(data, false), short_summary(data), style, picture.title.w), style,
-                        picture.title.w),
-                style, picture.title.w);
+    clauses_text(canvas, {picture.title.x, picture.title.y + picture.title.h / 2},
+                 fitting(canvas, summary(data), fitting(canvas, summary(data, false), short_summary(data), style, picture.title.w), style,
+                         picture.title.w),
+                 style, picture.title.w);
   }
   if (picture.plot.w <= 0) canvas.left_out();
   if (picture.plot.w > 0) {

@@ -244,6 +244,38 @@ void fitted_text(Canvas& canvas, Point at, std::string_view text, const TextStyl
   if (!shown.empty()) canvas.text(at, shown, style);
 }
 
+namespace {
+
+/// Where a sentence may end early, the last place first, but not within quotes or brackets.
+std::vector<std::size_t> clause_ends(std::string_view text, bool at_commas) {
+  std::vector<std::size_t> ends;
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view rest = text.substr(i);
+    if (rest.starts_with("“") || rest.starts_with('(')) ++depth;
+    if (rest.starts_with("”") || rest.starts_with(')')) --depth;
+    const bool ends_here =
+        rest.starts_with(" · ") || rest.starts_with("; ") || rest.starts_with(": ") || (at_commas && rest.starts_with(", "));
+    if (depth == 0 && i > 0 && ends_here) ends.insert(ends.begin(), i);
+  }
+  return ends;
+}
+
+}  // namespace
+
+void clauses_text(Canvas& canvas, Point at, std::string_view text, TextStyle style, float width, bool at_commas) {
+  constexpr float least_type = 0.8f;
+  const auto fits = [&](std::string_view part) { return canvas.text_width(part, style) <= width; };
+  std::string_view shown = text;
+  for (const std::size_t end : clause_ends(text, at_commas)) {
+    if (fits(shown)) break;
+    shown = text.substr(0, end);
+  }
+  if (shown.size() < text.size()) canvas.left_out();
+  if (!fits(shown)) style.size *= std::max(least_type, width / canvas.text_width(shown, style));
+  fitted_text(canvas, at, shown, style, width);
+}
+
 void token_text(Canvas& canvas, Point at, std::string_view text, const TextStyle& style, float width) {
   const std::string shown = elided(canvas, text, style, width);
   if (!shown.empty()) canvas.text(at, shown, style);

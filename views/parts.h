@@ -71,7 +71,10 @@ std::string elided(const Canvas& canvas, std::string_view text, const TextStyle&
 std::string_view fitting(const Canvas& canvas, std::string_view text, std::string_view shorter, const TextStyle& style, float width);
 /// Draws `text` elided to `width`; `at` as in Canvas::text.
 void fitted_text(Canvas& canvas, Point at, std::string_view text, const TextStyle& style, float width);
-/// The same for a token's text, which may be of any length: it is whole enough with an ellipsis.
+/// A view's sentence: as many of its clauses as fit, with smaller type where the first of them does not; then elided. `at_commas`: it may
+/// end there, too.
+void clauses_text(Canvas& canvas, Point at, std::string_view text, TextStyle style, float width, bool at_commas = false);
+/// As fitted_text for a token's text, which may be of any length: it is whole enough with an ellipsis.
 void token_text(Canvas& canvas, Point at, std::string_view text, const TextStyle& style, float width);
 /// Lines of at most `width`, broken at spaces.
 std::vector<std::string> wrapped(const Canvas& canvas, std::string_view text, const TextStyle& style, float width);

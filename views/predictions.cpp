@@ -132,7 +132,12 @@ void draw_title(const Picture& picture) {
   const float y = picture.title.y + picture.title.h / 2;
   std::string text = summary(data);
   if (!std::isnan(data.answer)) text = Views::tr("{}; probability of the whole right answer: {:.4g}", text, data.answer);
-  fitted_text(picture.canvas, {picture.title.x, y}, text, label(picture.frame, kBodyType, theme.ink, Align::left, true), picture.title.w);
+  const TextStyle bold = label(picture.frame, kBodyType, theme.ink, Align::left, true);
+  const PredictionBar* const first = data.bars.empty() ? nullptr : &data.bars.front();
+  const auto has_room = [&](const std::string& words) { return picture.canvas.text_width(words, bold) <= picture.title.w; };
+  if (first && !has_room(Views::tr("After token {} {} the model expects {}", data.token, quoted(data.token_text), quoted(first->text))))
+    text = Views::tr("The model expects {}, {}", quoted(first->text), chance(first->probability));
+  clauses_text(picture.canvas, {picture.title.x, y}, text, bold, picture.title.w, true);
 }
 
 }  // namespace

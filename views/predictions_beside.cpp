@@ -240,8 +240,8 @@ void draw(const PredictionsBesideData& data, Canvas& canvas, Rect area, const Fr
   const Picture picture(data, canvas, area, frame);
   canvas.push_clip(area);
   if (frame.shown.captions)
-    fitted_text(canvas, {picture.title.x, picture.title.y + picture.title.h / 2}, summary(data),
-                label(frame, kBodyType, frame.theme.ink, Align::left, true), picture.title.w);
+    clauses_text(canvas, {picture.title.x, picture.title.y + picture.title.h / 2}, summary(data),
+                 label(frame, kBodyType, frame.theme.ink, Align::left, true), picture.title.w);
   draw_bars(picture);
   draw_lanes(picture);
   canvas.pop_clip();

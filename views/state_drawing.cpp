@@ -169,8 +169,8 @@ void draw_title(const Picture& picture) {
   const std::string accuracy = accuracy_name(data.accuracy);
   const std::string how = data.colors_like.empty() ? accuracy : Views::tr("colours as in {} · {}", data.colors_like, accuracy);
   const float y = picture.title.y + picture.title.h / 2, how_width = picture.canvas.text_width(how, note) + 10 * picture.s;
-  fitted_text(picture.canvas, {picture.title.x, y}, text, label(picture.frame, kBodyType, picture.frame.theme.ink),
-              picture.title.w - how_width);
+  clauses_text(picture.canvas, {picture.title.x, y}, text, label(picture.frame, kBodyType, picture.frame.theme.ink),
+               picture.title.w - how_width, true);
   fitted_text(picture.canvas, {picture.title.right(), y}, how, note, picture.title.w);
   picture.canvas.hit({picture.title.x, picture.title.y, picture.title.w - how_width, picture.title.h},
                      {{StateSheets::slots, static_cast<std::int64_t>(data.chosen)}});

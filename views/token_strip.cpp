@@ -13,23 +13,45 @@
 namespace statescope {
 namespace {
 
-constexpr std::int64_t kBlock = 256;  // tokens that are wrapped together
+constexpr std::int64_t kBlock = 256;       // tokens that are wrapped together
+constexpr std::int64_t kMostTogether = 8;  // tokens
 constexpr float kMarkType = 10;
 
-std::vector<TokenLine> wrap_block(std::int64_t begin, std::int64_t end, float width,
-                                  const std::function<float(std::int64_t)>& token_width) {
+/// Where the line that would end before `t` ends, so that what belongs together stays together.
+std::int64_t line_end(TokenLine line, std::int64_t t, const std::function<bool(std::int64_t)>& goes_on) {
+  std::int64_t end = t;
+  while (end > line.begin && t - end < kMostTogether && goes_on(end)) --end;
+  return end == line.begin || goes_on(end) ? t : end;
+}
+
+std::vector<TokenLine> wrap_block(std::int64_t begin, std::int64_t end, float width, const std::function<float(std::int64_t)>& token_width,
+                                  const std::function<bool(std::int64_t)>& goes_on) {
   std::vector<TokenLine> lines;
   float x = 0;
   for (std::int64_t t = begin; t < end; ++t) {
     const float w = token_width(t);
     if (lines.empty() || x + w > width) {
-      lines.push_back({t, t});
+      const std::int64_t first = lines.empty() ? t : lines.back().end = line_end(lines.back(), t, goes_on);
+      lines.push_back({first, t});
       x = 0;
+      for (std::int64_t taken = first; taken < t; ++taken) x += token_width(taken);
     }
     x += w;
     lines.back().end = t + 1;
   }
   return lines;
+}
+
+bool is_digits(std::string_view text) {
+  text = text.substr(std::min(text.size(), text.find_first_not_of(' ')));
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// A digit that follows a digit: a code is read as a whole.
+bool goes_on_with(const RunInfo& run, std::int64_t token) {
+  if (token == 0) return false;
+  const auto i = static_cast<std::size_t>(token);
+  return is_digits(run.tokens[i].text) && is_digits(run.tokens[i - 1].text);
 }
 
 /// "2", "1 3"
@@ -350,9 +372,10 @@ std::string partitions_text(const TokenLane& lane, std::int64_t token) {
 }
 
 std::vector<TokenLine> lines_around(std::int64_t tokens, std::int64_t cursor, float width, std::int64_t count,
-                                    const std::function<float(std::int64_t)>& token_width) {
+                                    const std::function<float(std::int64_t)>& token_width,
+                                    const std::function<bool(std::int64_t)>& goes_on) {
   const auto block_lines = [&](std::int64_t block) {
-    return wrap_block(block * kBlock, std::min(tokens, (block + 1) * kBlock), width, token_width);
+    return wrap_block(block * kBlock, std::min(tokens, (block + 1) * kBlock), width, token_width, goes_on);
   };
   std::int64_t first_block = cursor / kBlock, last_block = first_block;
   std::vector<TokenLine> lines = block_lines(first_block);
@@ -400,8 +423,9 @@ void draw(const TokenStripData& data, Canvas& canvas, Rect area, const Frame& fr
   const float foot = frame.shown.cursor ? position_height : legend_height;  // paper has always room for what the letters mean
   const Strip strip(data, canvas, frame, {inner.w, inner.h - foot});
   const auto count = std::max<std::int64_t>(1, static_cast<std::int64_t>((inner.h - foot) / strip.line_height));
-  const std::vector<TokenLine> lines =
-      lines_around(data.tokens(), data.token, inner.w - strip.gutter, count, [&](std::int64_t t) { return strip.token_width(t); });
+  const std::vector<TokenLine> lines = lines_around(
+      data.tokens(), data.token, inner.w - strip.gutter, count, [&](std::int64_t t) { return strip.token_width(t); },
+      [&](std::int64_t t) { return count > 1 && goes_on_with(*data.run, t); });  // a line alone shows what comes next
   canvas.push_clip(area);
   float y = inner.y;
   for (const TokenLine line : lines) {

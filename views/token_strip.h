@@ -58,9 +58,11 @@ std::string mark_words(const TokenStripData& data, std::int64_t token);
 std::string partitions_text(const TokenLane& lane, std::int64_t token);
 
 /// Up to `count` lines around the cursor's line. Lines break where the width is full and before every 256th token, so where a line breaks
-/// does not depend on the cursor, and no more than the neighbourhood is ever measured.
-std::vector<TokenLine> lines_around(std::int64_t tokens, std::int64_t cursor, float width, std::int64_t count,
-                                    const std::function<float(std::int64_t)>& token_width);
+/// does not depend on the cursor, and no more than the neighbourhood is ever measured. A token that `goes_on` stays in the line of the one
+/// before it, if that leaves the line something.
+std::vector<TokenLine> lines_around(
+    std::int64_t tokens, std::int64_t cursor, float width, std::int64_t count, const std::function<float(std::int64_t)>& token_width,
+    const std::function<bool(std::int64_t)>& goes_on = [](std::int64_t) { return false; });
 
 std::unique_ptr<View> make_token_strip();
 

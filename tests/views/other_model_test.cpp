@@ -184,7 +184,7 @@ TEST_CASE("likeness of two models: rows are this one's, columns the other's, and
   for (const CrossSimilarityData* data : {&heads, &rows}) {
     TextCanvas canvas({700, 400});
     draw(*data, canvas, {0, 0, 700, 400}, {light_theme(), 1});
-    CHECK(says(canvas, "head"));
+    CHECK(says(canvas, "after token"));
   }
 
   const Snapshot narrow = Sample({.columns = 8}).at(12);

@@ -24,6 +24,27 @@ TEST_CASE("text for a terminal keeps its white space and gives no commands") {
   CHECK(printable_text("müßig \xc2\x9b") == "müßig \\x9b");
 }
 
+TEST_CASE("a sentence that has no room loses its last clauses, then size, and an ellipsis comes last of all") {
+  const TextStyle style{.size = 10};  // 6 units per character
+  const auto drawn = [&](const char* text, float width) {
+    TextCanvas canvas({400, 100});
+    clauses_text(canvas, {0, 10}, text, style, width, true);
+    REQUIRE(canvas.lines().size() == 1);
+    return canvas.lines().front();
+  };
+  const char* text = "Layer 1, head 2, after “a, b; c”";
+  CHECK(drawn(text, 200).find(text) != std::string::npos);
+  CHECK(drawn(text, 191).find("Layer 1, head 2") != std::string::npos);
+  CHECK(drawn(text, 191).find("after") == std::string::npos);
+  CHECK(drawn(text, 50).find("Layer 1") != std::string::npos);
+  CHECK(drawn(text, 50).find("head") == std::string::npos);
+  CHECK(drawn(text, 36).find("Layer 1") != std::string::npos);  // with smaller type
+  CHECK(drawn(text, 30).find("…") != std::string::npos);
+  TextCanvas canvas({400, 100});
+  clauses_text(canvas, {0, 10}, "3 of 4, 2 of 4 · layer 0; head 1", style, 150);
+  CHECK(canvas.lines().front().find("'3 of 4, 2 of 4 · layer 0'") != std::string::npos);
+}
+
 TEST_CASE("text is shortened to its place, by characters and not by bytes") {
   const TextCanvas canvas({100, 100});
   const TextStyle style{.size = 10};  // 6 units per character

@@ -67,6 +67,16 @@ TEST_CASE("a token wider than the line has a line of its own") {
   CHECK(lines_around(4, 0, 100, 9, width) == std::vector<TokenLine>{{0, 1}, {1, 2}, {2, 4}});
 }
 
+TEST_CASE("a code stays in one line, if it leaves the line something") {
+  const auto width = [](std::int64_t) { return 10.0f; };
+  const auto goes_on = [](std::int64_t t) { return t > 8 && t < 12; };  // tokens 8 to 11
+  CHECK(lines_around(20, 0, 100, 9, width, goes_on) == std::vector<TokenLine>{{0, 8}, {8, 18}, {18, 20}});
+  const auto all = [](std::int64_t t) { return t > 0; };
+  CHECK(lines_around(20, 0, 100, 9, width, all) == std::vector<TokenLine>{{0, 10}, {10, 20}});
+  const auto from_begin = [](std::int64_t t) { return t > 0 && t < 12; };
+  CHECK(lines_around(12, 0, 60, 9, width, from_begin) == std::vector<TokenLine>{{0, 6}, {6, 12}});
+}
+
 TEST_CASE("32 768 tokens: only the neighbourhood is measured and drawn") {
   std::int64_t measured = 0;
   lines_around(32768, 20000, 1000, 5, [&](std::int64_t) { return ++measured, 40.0f; });
