@@ -148,7 +148,8 @@ void read_next(Work& work, Reader& reader, const std::stop_token& stop) {
 PromptInput prompt_of(const NeedleExample& example, const std::filesystem::path& checkpoint,
                       const std::shared_ptr<const Tokenizer>& tokenizer, const std::filesystem::path& assets) {
   const Form form(checkpoint, tokenizer);
-  const auto task = form.task(task_of(example.needles, example.length, example.depth, example.haystack), assets);
+  const std::string haystack = !example.haystack.empty() ? example.haystack : tokenizer ? haystack_for(*tokenizer) : "filler";
+  const auto task = form.task(task_of(example.needles, example.length, example.depth, haystack), assets);
   const Example drawn = task->example(example.index);
   if (!form.real_text) return prompt_of(drawn);
   PromptInput prompt = text_prompt_of(drawn, static_cast<bool>(form.chat));

@@ -26,7 +26,7 @@ constexpr int lines_of_ids = 2, least_lines = 4;
 constexpr int most_shown_ids = 4096;
 constexpr int tokens_of_reply = 32;  // where nobody says how many
 
-enum Choice { as_it_is, one_before, one_shown, shipped };  // what stands in the list of prompts, the last from there on
+enum Choice { as_it_is, one_before, one_shown, drawn, shipped };  // what stands in the list of prompts, the last from there on
 
 QString count_words(std::int64_t tokens) { return QString::fromStdString(tokens_text(tokens)); }
 
@@ -37,7 +37,8 @@ bool same_words(const PromptInput& a, const PromptInput& b) { return a.text == b
 class TextBox : public QPlainTextEdit {
  public:
   using QPlainTextEdit::QPlainTextEdit;
-  std::function<bool(const QString&)> take;  // what is pasted, where it is more than a text
+  std::function<bool(const QString&)> take;    // what is pasted, where it is more than a text
+  const WordCompletion* completion = nullptr;  // which has some keys while it proposes words
 
   QSize sizeHint() const override { return minimumSizeHint(); }
 
@@ -47,6 +48,11 @@ class TextBox : public QPlainTextEdit {
     if (event->button() == Qt::LeftButton && !(event->modifiers() & Qt::ShiftModifier))
       setTextCursor(cursorForPosition(event->position().toPoint()));
     QPlainTextEdit::mousePressEvent(event);
+  }
+  void keyPressEvent(QKeyEvent* event) override {
+    constexpr int of_completion[] = {Qt::Key_Return, Qt::Key_Enter, Qt::Key_Tab, Qt::Key_Escape};
+    if (completion->is_shown() && std::ranges::count(of_completion, event->key()) > 0) return event->ignore();
+    QPlainTextEdit::keyPressEvent(event);
   }
   void insertFromMimeData(const QMimeData* source) override {
     if (!source->hasText() || !take(source->text())) QPlainTextEdit::insertFromMimeData(source);
@@ -66,6 +72,9 @@ PromptPage::PromptPage(Navigator& navigator, QWidget* parent) : QWidget(parent),
   text->take = [this](const QString& pasted) { return take_pasted(pasted); };
   text_ = text;
   text_->setTabChangesFocus(true);
+  text->completion = completion_ = new WordCompletion(*text_);
+  needles_ = new RandomNeedles(navigator_, this);
+  needles_->hide();
   make_marks();
   chat_ = new QCheckBox(tr("Read as a &chat"), this);
   chat_->setToolTip(tr("The model reads what is said to it, in one turn or several, in the form of its chat template"));
@@ -110,6 +119,7 @@ void PromptPage::lay_out() {
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(from_);
+  layout->addWidget(needles_);
   layout->addWidget(turns_);
   layout->addWidget(text_, 1);
   layout->addWidget(marks_row_);
@@ -127,6 +137,8 @@ void PromptPage::make_connections() {
   connect(answer_, &QPushButton::clicked, this, [this] { mark(SpanKind::answer); });
   connect(text_, &QPlainTextEdit::textChanged, this, &PromptPage::take_edit);
   connect(from_, &QComboBox::activated, this, &PromptPage::choose);
+  connect(needles_, &RandomNeedles::drawn, this, &PromptPage::take_instead);
+  connect(needles_, &RandomNeedles::refused, this, &PromptPage::spoke);
   connect(read_, &QPushButton::clicked, this, &PromptPage::read);
   connect(chat_, &QCheckBox::toggled, this, [this](bool checked) {
     text_->document()->setModified(true);
@@ -181,6 +193,7 @@ void PromptPage::show_kind() {
 void PromptPage::fill() {
   read_soon_ = false;
   show_choices();
+  show_words();
   if (edited_) return show_kind();
   shown_ = navigator_.prompt();
   {
@@ -287,26 +300,44 @@ void PromptPage::show_choices() {
   from_->addItem(tr("Your own, or begin with…"));
   from_->addItem(tr("The previous prompt"));
   from_->addItem(tr("The prompt that is shown"));
+  from_->addItem(tr("New random needles"));
   for (const std::filesystem::path& path : shipped_prompts())
     from_->addItem(QString::fromStdString(path.stem().string()), QString::fromStdString(path.string()));
 }
 
 void PromptPage::choose(int index) {
   if (index == as_it_is) return;
+  needles_->setVisible(index == drawn);
+  from_->setCurrentIndex(as_it_is);
+  if (index == drawn) return needles_->draw();
   try {
     const bool shown = index == one_shown || (index == one_before && before_.text.empty() && before_.ids.empty());
-    const PromptInput chosen = shown ? navigator_.prompt()
-                               : index == one_before
-                                   ? before_
-                                   : load_prompt({.text = {}, .ids = {}, .file = from_->itemData(index).toString().toStdString()});
+    take_instead(shown                 ? navigator_.prompt()
+                 : index == one_before ? before_
+                                       : load_prompt({.text = {}, .ids = {}, .file = from_->itemData(index).toString().toStdString()}));
     edited_ = !shown;
-    show_prompt(chosen);
-    if (chosen.generate) generate_->setValue(static_cast<double>(*chosen.generate));
     text_->setFocus();
   } catch (const std::exception& error) {
     count_->setText(QString::fromUtf8(error.what()));
   }
-  from_->setCurrentIndex(as_it_is);
+}
+
+/// What was written here and not read becomes the previous prompt.
+void PromptPage::take_instead(const PromptInput& prompt) {
+  const PromptInput taken = prompt;  // it may be the previous one
+  if (edited_) before_ = draft();
+  edited_ = true;
+  show_prompt(taken);
+  if (taken.generate) generate_->setValue(static_cast<double>(*taken.generate));
+}
+
+/// Of a model that knows words of a list alone.
+void PromptPage::show_words() {
+  const std::shared_ptr<const Tokenizer>& tokenizer = navigator_.facts().tokenizer;
+  QStringList words;
+  if (tokenizer && tokenizer->info().kind == "words")
+    for (std::int32_t id = 0; id < navigator_.facts().vocab; ++id) words += QString::fromStdString(tokenizer->text_of(id));
+  completion_->set_words(words);
 }
 
 /// A mark whose words have gone goes; with the last of them the right answer to another text.

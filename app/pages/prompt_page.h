@@ -14,6 +14,8 @@
 #include "app/controls/typed_number.h"
 #include "app/pages/chat_turns.h"
 #include "app/pages/prompt_text.h"
+#include "app/pages/random_needles.h"
+#include "app/pages/word_completion.h"
 #include "app/runs/navigator.h"
 
 namespace statescope {
@@ -55,6 +57,8 @@ class PromptPage : public QWidget {
   void show_turns(std::vector<ChatTurn> turns);
   void show_choices();
   void choose(int index);
+  void take_instead(const PromptInput& prompt);
+  void show_words();
   void take_edit();
   void read();
   void count_soon();
@@ -77,7 +81,9 @@ class PromptPage : public QWidget {
 
   Navigator& navigator_;
   Frame frame_;
-  QComboBox* from_;  // prompts to begin with
+  QComboBox* from_;         // prompts to begin with
+  RandomNeedles* needles_;  // one of those; shown while it is chosen
+  WordCompletion* completion_;
   QPlainTextEdit* text_;
   QPushButton *needle_, *question_, *answer_;
   QWidget* marks_row_;

@@ -38,7 +38,7 @@ struct NeedleGridQuestion {
 struct NeedleExample {
   std::int64_t needles = 1, length = 0;
   int depth = 0;  // percent
-  std::string haystack;
+  std::string haystack;  // empty: what the model is given
   std::int64_t index = 0, place = 0;
 };
 

@@ -205,6 +205,85 @@ TEST_CASE("prompt: tokens are counted; an unknown word is named with those most 
   CHECK_FALSE(test.text().extraSelections().isEmpty());
 }
 
+TEST_CASE("prompt: new needles are drawn at random, as long, as many and as deep as is asked for") {
+  const auto checkpoint = open_checkpoint(default_run().checkpoint);
+  PromptWindow test;
+  test.source.known.vocab = 1000;
+  test.source.known.tokenizer = make_tokenizer(*checkpoint, 1000);
+  test.window.open_checkpoint(default_run().checkpoint, {});
+  test.source.stand(fake_run(64));
+  test.ask();
+  test.write("mine");
+  auto& from = *test.page().findChild<QComboBox*>();
+  Q_EMIT from.activated(from.findText("New random needles"));
+  const PromptInput first = test.page().prompt();
+  const auto count = [](const std::string& text, const std::string& words) {
+    return QString::fromStdString(text).count(QString::fromStdString(words));
+  };
+  CHECK(count(first.text, "the code of") >= 4);
+  REQUIRE_FALSE(first.spans.empty());
+  CHECK(first.spans.front().kind == SpanKind::needle);
+  CHECK_FALSE(first.expected.empty());
+  const auto set = [&](const char* name, double value) {
+    for (NumberBox* box : test.page().findChildren<NumberBox*>())
+      if (box->accessibleName().startsWith(QString::fromLatin1(name))) box->setValue(value);
+  };
+  set("Length", 128);
+  set("How many", 2);
+  set("How deep", 0);
+  test.button("Draw needles").click();
+  const PromptInput second = test.page().prompt();
+  CHECK(second.text != first.text);
+  CHECK(second.text.size() < first.text.size());
+  CHECK(second.spans.front().begin < second.text.size() / 8);
+  set("How deep", 100);
+  test.button("Draw needles").click();
+  CHECK(test.page().prompt().spans.front().begin > test.page().prompt().text.size() / 2);
+  test.read();
+  CHECK(test.source.read_prompt.spans.size() == first.spans.size());
+  set("Length", 1);
+  test.button("Draw needles").click();
+  CHECK_FALSE(test.window.said().isEmpty());  // why there are none
+}
+
+TEST_CASE("prompt: what was written is the previous prompt once another has been chosen") {
+  PromptWindow test;
+  test.ask();
+  test.write("mine");
+  auto& from = *test.page().findChild<QComboBox*>();
+  Q_EMIT from.activated(from.findText("needles-512"));
+  CHECK(test.text().toPlainText().size() > 1000);
+  Q_EMIT from.activated(from.findText("The previous prompt"));
+  CHECK(test.text().toPlainText() == "mine");
+  Q_EMIT from.activated(from.findText("The previous prompt"));
+  CHECK(test.text().toPlainText().size() > 1000);
+}
+
+TEST_CASE("prompt: a word that the model may know is proposed while it is typed, and Enter takes it") {
+  const auto checkpoint = open_checkpoint(default_run().checkpoint);
+  PromptWindow test;
+  test.source.known.vocab = 1000;
+  test.source.known.tokenizer = make_tokenizer(*checkpoint, 1000);
+  test.open();
+  test.ask();
+  auto& proposed = *test.text().findChild<WordCompletion*>();
+  test.text().selectAll();
+  QTest::keyClicks(&test.text(), "the");
+  CHECK_FALSE(proposed.is_shown());  // it is a word
+  QTest::keyClicks(&test.text(), " compa");
+  REQUIRE(proposed.is_shown());
+  QTest::keyClick(QApplication::activePopupWidget(), Qt::Key_Return);
+  CHECK(test.text().toPlainText() == "the compass");
+  CHECK_FALSE(proposed.is_shown());
+  QTest::keyClicks(&test.text(), " compa");
+  REQUIRE(proposed.is_shown());
+  QTest::keyClick(QApplication::activePopupWidget(), Qt::Key_Escape);
+  CHECK_FALSE(proposed.is_shown());
+  CHECK(test.text().toPlainText() == "the compass compa");
+  QTest::keyClicks(&test.text(), "xyz");
+  CHECK_FALSE(proposed.is_shown());  // nothing begins so
+}
+
 TEST_CASE("prompt: what a tokenizer refuses is told by its place") {
   const auto checkpoint = open_checkpoint(default_run().checkpoint);
   const auto tokenizer = make_tokenizer(*checkpoint, 1000);
