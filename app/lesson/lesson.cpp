@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <limits>
 #include <sstream>
+#include <utility>
 
 #include "app/assets.h"
 #include "engine/error.h"
@@ -171,6 +173,9 @@ class Parser {
       lesson_.about = value;
     } else if (key == "minutes") {
       lesson_.minutes = index_in(value, 600);
+    } else if (key == "model") {
+      if (value != "the open one") throw Error(fmt::format("model: is \"the open one\", not \"{}\"", value));
+      lesson_.takes_open_model = true;
     } else if (key == "hide") {
       for (const std::string_view part : listed(value)) lesson_.hidden.push_back(hideable_called(part));
     } else if (!take_picture(key, value)) {
@@ -373,6 +378,13 @@ std::string_view plain_name(std::string_view stem) {
   return letters == stem.npos ? stem : stem.substr(letters);
 }
 
+/// 10 of "10-real"; without a number, behind all that have one.
+int number_before(const std::string& stem) {
+  int number = std::numeric_limits<int>::max();
+  std::from_chars(stem.data(), stem.data() + stem.size(), number);
+  return number;
+}
+
 }  // namespace
 
 bool Bounds::hold(const Measured& value) const { return text ? value.text == *text : value.number >= low && value.number < high; }
@@ -393,12 +405,19 @@ Lesson load_lesson(const std::filesystem::path& path) {
   return lesson;
 }
 
+void take_model(Lesson& lesson, const std::filesystem::path& checkpoint) {
+  const std::string named = lesson.steps.front().picture.checkpoint;
+  for (LessonStep& step : lesson.steps)
+    for (LessonPicture* picture : {&step.picture, &step.revealed})
+      if (picture->checkpoint == named) picture->checkpoint = checkpoint.string();
+}
+
 std::vector<std::filesystem::path> shipped_lessons() {
   std::vector<std::filesystem::path> files;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(assets_folder() / "lessons", error))
     if (entry.path().extension() == ".md" && entry.path().stem() != "README") files.push_back(entry.path());
-  std::ranges::sort(files);
+  std::ranges::sort(files, {}, [](const std::filesystem::path& file) { return std::pair(number_before(file.stem().string()), file); });
   return files;
 }
 

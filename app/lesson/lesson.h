@@ -85,6 +85,7 @@ enum class Hideable { inspector, transport, menu, header, status };
 struct Lesson {
   std::string title, about;
   std::int64_t minutes = 0;
+  bool takes_open_model = false;  // where one is open that reads any text
   std::vector<Hideable> hidden;
   std::vector<LessonStep> steps;  // at least one
   std::filesystem::path file;     // empty: of no file
@@ -94,7 +95,10 @@ struct Lesson {
 Lesson parse_lesson(std::string_view text, const std::string& name);
 Lesson load_lesson(const std::filesystem::path& path);
 
-/// Those that ship with the program, in the order of their file names; empty where there are none.
+/// With this checkpoint in place of the one that its header names.
+void take_model(Lesson& lesson, const std::filesystem::path& checkpoint);
+
+/// Those that ship with the program, in the order of the numbers before their names; empty where there are none.
 std::vector<std::filesystem::path> shipped_lessons();
 /// A file that exists, or the name of a shipped lesson with or without its number: "forgetting". Throws Error.
 std::filesystem::path find_lesson(const std::string& name);

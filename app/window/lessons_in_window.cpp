@@ -9,8 +9,16 @@
 #include "app/lesson/lesson_page.h"
 #include "app/lesson/teacher_window.h"
 #include "app/window/main_window.h"
+#include "engine/tokenizer/tokenizer.h"
 
 namespace statescope {
+namespace {
+
+bool reads_any_text(const ModelFacts& facts) {
+  return facts.no_text.isEmpty() && facts.tokenizer && facts.tokenizer->info().kind != "words";
+}
+
+}  // namespace
 
 void MainWindow::make_lessons(QWidget& page) {
   const auto open = [this](const std::filesystem::path& checkpoint, PromptInput prompt) {
@@ -51,6 +59,7 @@ void MainWindow::open_lesson(const std::filesystem::path& path) {
   try {
     Lesson lesson = load_lesson(path);
     error_->hide();
+    if (lesson.takes_open_model && reads_any_text(navigator_->facts()) && !is_elsewhere_) take_model(lesson, navigator_->checkpoint());
     const bool after_another = lesson_->lesson();
     if (!after_another) before_lesson_ = navigator_->run() ? std::optional(work()) : std::nullopt;
     lesson_->leave();
@@ -145,7 +154,7 @@ void MainWindow::take_up(const Work& work) {
 }
 
 void MainWindow::next_step() {
-  if (!lesson_->is_at_end()) return lesson_->next();
+  if (!lesson_->lesson() || !lesson_->is_at_end()) return lesson_->next();
   if (const LessonEntry* next = lesson_page_->next_lesson()) open_lesson(std::filesystem::path(next->file));
 }
 

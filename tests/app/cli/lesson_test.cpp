@@ -174,7 +174,7 @@ TEST_CASE("lesson: the list of quantities has each of them") {
 }
 
 TEST_CASE("lesson: those that ship are read, and name only files that are there") {
-  REQUIRE(shipped_lessons().size() == 9);
+  REQUIRE(shipped_lessons().size() == 10);
   for (const std::filesystem::path& file : shipped_lessons()) {
     INFO(file.string());
     const Lesson lesson = load_lesson(file);
@@ -187,6 +187,7 @@ TEST_CASE("lesson: those that ship are read, and name only files that are there"
     }
   }
   CHECK(find_lesson("forgetting") == shipped_lessons().front());
+  CHECK(find_lesson("real") == shipped_lessons().back());
   CHECK_THROWS_AS(find_lesson("no such lesson"), Error);
 }
 

@@ -17,8 +17,9 @@ inline const std::string kPieceTemplate =
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% if not enable_thinking %}{{ '<tool_call>' }}{% endif %}{% endif %}";
 
-inline void write_piece_model(const std::filesystem::path& folder, const std::string& chat_template = "") {
-  Checkpoint checkpoint = *random_checkpoint(Config(small_config("gla", {{"vocab_size", 912}})), 7);
+inline void write_piece_model(const std::filesystem::path& folder, const std::string& chat_template = "",
+                              const nlohmann::json& config = small_config("gla")) {
+  Checkpoint checkpoint = *random_checkpoint(Config(with(config, {{"vocab_size", 912}})), 7);
   std::ostringstream tokenizer;
   tokenizer << std::ifstream(from_source("tests/golden/tokenizers/qwen2_bpe/tokenizer.json"), std::ios::binary).rdbuf();
   checkpoint.tokenizer["tokenizer.json"] = tokenizer.str();

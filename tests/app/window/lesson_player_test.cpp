@@ -5,8 +5,10 @@
 #include "app/assets.h"
 #include "app/lesson/lesson_page.h"
 #include "app/lesson/teacher_window.h"
+#include "tests/app/cli/piece_model.h"
 #include "tests/app/window/window_cases.h"
 #include "tests/catch.h"
+#include "tests/temporary_folder.h"
 
 namespace statescope::lesson_player_test {
 namespace {
@@ -105,6 +107,38 @@ TEST_CASE("lessons: each shipped one goes from the first key to the last and bac
     }
     CHECK(w.lesson().index() == 0);
   }
+}
+
+TEST_CASE("lessons: the one about a real model takes the folder that is open, and every step can be asked of it") {
+  const test::TemporaryFolder folder;
+  test::write_piece_model(folder / "model", "", test::qwen_config("qwen3_5_text"));
+  LessonWindow w;
+  Navigator& navigator = w.window.navigator();
+  w.window.open_checkpoint(folder / "model", {.text = "The sea is calm.", .spans = {}, .ids = {}, .expected = {}, .generate = 2});
+  REQUIRE(QTest::qWaitFor([&] { return navigator.run() && !navigator.is_opening() && navigator.is_current(); }, 60'000));
+  w.window.open_lesson(find_lesson("real"));
+  REQUIRE(w.settles());
+  const std::size_t steps = w.lesson().lesson()->steps.size();
+  for (std::size_t i = 0; i < steps; ++i) {
+    INFO("step " << i + 1);
+    REQUIRE(w.settles());
+    CHECK(navigator.checkpoint() == folder / "model");
+    if (w.lesson().step().question) w.press(Qt::Key_N);
+    REQUIRE(w.settles());
+    const std::string prose = w.picture().prose;
+    INFO(prose);
+    CHECK(prose.find("unknown") == std::string::npos);
+    CHECK(prose.find("…") == std::string::npos);
+    CHECK(w.window.error_bar().isHidden());
+    if (i + 1 < steps) w.press(Qt::Key_N);
+  }
+  // A list of words cannot read it.
+  w.window.leave_lesson();
+  w.window.open_shipped(default_run().checkpoint);
+  REQUIRE(QTest::qWaitFor([&] { return navigator.checkpoint() == default_run().checkpoint && navigator.is_current(); }, 60'000));
+  w.window.open_lesson(find_lesson("real"));
+  REQUIRE(w.settles());
+  CHECK(navigator.checkpoint().stem() == "prose-sse-gla-n4k1");
 }
 
 TEST_CASE("lessons: one that is left gives back the run and the place before it; its end leads to the next") {
