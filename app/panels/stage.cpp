@@ -82,6 +82,7 @@ ViewPanel* Stage::make_panel(const ViewRow& row) {
   panel->add_actions(view_actions_);
   connect(panel, &ViewPanel::example_chosen, this, &Stage::example_chosen);
   connect(panel, &ViewPanel::spoke, this, &Stage::spoke);
+  connect(panel, &ViewPanel::torn_off, this, [this, panel](QPoint at) { Q_EMIT torn_off(panel, at); });
   connect(panel, &ViewPanel::menu_wanted, this,
           [this, panel](const std::optional<Hit>& hit, QPoint at) { Q_EMIT menu_wanted(panel, hit, at); });
   panel->set_frame(frame_);

@@ -55,6 +55,7 @@ class Stage : public QSplitter {
   void rearranged();  // by the reader: what stands where, or a size
   void look_changed(ViewPanel* panel);
   void spoke(const QString& words);
+  void torn_off(ViewPanel* panel, QPoint at);
   void menu_wanted(ViewPanel* panel, const std::optional<Hit>& hit, QPoint at);
 
  protected:

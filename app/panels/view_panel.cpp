@@ -62,6 +62,7 @@ ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool
   if (titled) {
     head_ = new QWidget(this);
     head_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);  // how wide a panel is, the reader says, not its words
+    head_->installEventFilter(this);
     question_ = new QLabel(head_);
     question_->setObjectName("question");
     question_->setWordWrap(true);
@@ -112,6 +113,7 @@ ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool
   widget->setFocusPolicy(Qt::StrongFocus);
   widget->setMouseTracking(true);
   widget->installEventFilter(this);
+  widget->grabGesture(Qt::PinchGesture);
   layout->addWidget(widget, 1);
   if (titled) {
     range_bar_ = new RangeBar(this);
@@ -143,6 +145,7 @@ ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool
 ViewPanel::~ViewPanel() {
   stop_asking();
   surface_->widget()->removeEventFilter(this);
+  if (head_) head_->removeEventFilter(this);
 }
 
 void ViewPanel::set_view(const ViewRow& row) {
@@ -178,7 +181,8 @@ void ViewPanel::set_frame(const Frame& frame) {
     head_->layout()->setContentsMargins(margin + margin / 2, margin / 2, margin / 2, margin / 2);
     head_->layout()->setSpacing(margin);
     head_layout().itemAt(controls_place)->layout()->setSpacing(margin);
-    fit_head();
+    title_->setVisible(frame.shown.hints);  // what is presented is not chosen with the pointer
+    show_modes();
   }
   surface_->widget()->update();
 }
@@ -294,7 +298,7 @@ void ViewPanel::look_afresh(std::optional<double> knob) {
 
 void ViewPanel::show_modes() {
   const std::span<const std::string_view> modes = view_->modes();
-  mode_->setVisible(modes.size() > 1);
+  mode_->setVisible(modes.size() > 1 && frame_.shown.hints);
   if (modes.size() > 1) {
     fill_mode_menu();
     mode_->setText(view_words(modes[std::min(view_->mode(), modes.size() - 1)]));
@@ -395,6 +399,7 @@ void ViewPanel::paint(Canvas& canvas) const {
   const Size size = canvas.size();
   const Rect area{-static_cast<float>(offset_.x()), -static_cast<float>(offset_.y()), size.w * zoom_, size.h * zoom_};
   Frame frame = frame_;
+  if (titled_) frame.scale = drawing_scale_.of(*view_, canvas, area, frame);
   frame.in_sight = {static_cast<float>(part_.x()), static_cast<float>(part_.y()), static_cast<float>(part_.width()),
                     static_cast<float>(part_.height())};
   view_->draw(canvas, area, frame);

@@ -4,6 +4,7 @@
 #include <QAction>
 #include <QBoxLayout>
 #include <QFrame>
+#include <QGesture>
 #include <QLabel>
 #include <QSlider>
 #include <QTimer>
@@ -15,6 +16,7 @@
 #include "app/controls/range_bar.h"
 #include "app/controls/surface.h"
 #include "app/figure/from_view.h"
+#include "app/panels/drawing_scale.h"
 #include "app/runs/navigator.h"
 #include "views/view.h"
 
@@ -104,6 +106,7 @@ class ViewPanel : public QFrame {
   void look_changed();  // another view, mode or knob, by the reader
   void example_chosen(const NeedleExample& example);
   void spoke(const QString& words);  // what a key or the wheel would do here
+  void torn_off(QPoint at);          // dragged by its title out of the window; `at`: on the screen
   /// The menu of the place under the pointer, which is chosen then; without `hit`, of the view. `at`: on the screen.
   void menu_wanted(const std::optional<Hit>& hit, QPoint at);
 
@@ -149,6 +152,8 @@ class ViewPanel : public QFrame {
   void zoom_data(float factor, const HitRegions::ZoomPlot& plot, QPointF share);
   void move_drawing(QPointF by);
   void drag(QPointF to, Qt::MouseButtons buttons);
+  void drag_title(const QMouseEvent& mouse);
+  void pinch(const QPinchGesture& fingers);
   void turn_wheel(const QWheelEvent& wheel);
   void look_again();
   void tell_in_sight();
@@ -160,6 +165,7 @@ class ViewPanel : public QFrame {
   const ViewRow* row_;
   std::unique_ptr<View> view_;
   Frame frame_;
+  mutable DrawingScale drawing_scale_;
   std::unique_ptr<Surface> surface_;
   QWidget* head_ = nullptr;
   QLabel* question_ = nullptr;
@@ -182,6 +188,7 @@ class ViewPanel : public QFrame {
   bool part_is_new_ = false;
   std::array<std::int64_t, 2> followed_{-1, -1};  // the cursor's places across and down when it was last drawn
   QPointF drag_;
+  bool drags_title_ = false, pinches_ = false;
   bool menu_is_due_ = false;   // the right button is down and has not moved the drawing
   std::optional<Cursor> tip_;  // where the reader stood when the tooltip came up
 };

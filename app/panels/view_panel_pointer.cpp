@@ -86,7 +86,38 @@ void ViewPanel::hide_stale_tip() {
   QToolTip::hideText();
 }
 
+/// By its words or what is free beside them.
+void ViewPanel::drag_title(const QMouseEvent& mouse) {
+  const bool inside = window()->rect().contains(window()->mapFromGlobal(mouse.globalPosition().toPoint()));
+  if (mouse.type() == QEvent::MouseButtonPress) {
+    drag_ = mouse.position();
+  } else if (mouse.type() == QEvent::MouseMove && !drags_title_) {
+    drags_title_ = (mouse.position() - drag_).manhattanLength() >= QApplication::startDragDistance();
+    if (!drags_title_) return;
+    head_->setCursor(Qt::ClosedHandCursor);
+    Q_EMIT spoke(tr("Let go outside this window, the view gets a window of its own"));
+  } else if (mouse.type() == QEvent::MouseButtonRelease) {
+    head_->unsetCursor();
+    if (std::exchange(drags_title_, false) && !inside) Q_EMIT torn_off(mouse.globalPosition().toPoint());
+  }
+}
+
+/// What lies between the fingers stays there.
+void ViewPanel::pinch(const QPinchGesture& fingers) {
+  pinches_ = fingers.state() == Qt::GestureStarted || fingers.state() == Qt::GestureUpdated;
+  const QPointF at = surface_->widget()->mapFromGlobal(fingers.centerPoint());
+  if (fingers.changeFlags() & QPinchGesture::ScaleFactorChanged) zoom_at(static_cast<float>(fingers.scaleFactor()), at);
+  if (fingers.changeFlags() & QPinchGesture::CenterPointChanged && zoom() > 1)
+    move_drawing(fingers.centerPoint() - fingers.lastCenterPoint());
+}
+
 bool ViewPanel::eventFilter(QObject* watched, QEvent* event) {
+  if (watched == head_ &&
+      (event->type() == QEvent::MouseButtonPress || event->type() == QEvent::MouseMove || event->type() == QEvent::MouseButtonRelease)) {
+    const auto& mouse = *static_cast<QMouseEvent*>(event);
+    if ((mouse.button() | mouse.buttons()) & Qt::LeftButton) drag_title(mouse);
+    return event->type() != QEvent::MouseButtonPress;  // which brings the keyboard here, too
+  }
   if (!surface_ || watched != surface_->widget()) return QFrame::eventFilter(watched, event);
   const auto mark_focus = [this](bool focus) {
     setProperty("focused", focus);
@@ -117,6 +148,10 @@ bool ViewPanel::eventFilter(QObject* watched, QEvent* event) {
       return true;
     case QEvent::MouseMove: {
       auto* mouse = static_cast<QMouseEvent*>(event);
+      if (pinches_) {  // the first of the fingers
+        drag_ = mouse->position();
+        break;
+      }
       if (menu_is_due_ && (mouse->position() - drag_).manhattanLength() < QApplication::startDragDistance()) break;
       menu_is_due_ = false;
       if (mouse->buttons() & (Qt::MiddleButton | Qt::RightButton | Qt::LeftButton))
@@ -135,6 +170,12 @@ bool ViewPanel::eventFilter(QObject* watched, QEvent* event) {
       if (static_cast<QMouseEvent*>(event)->button() != Qt::LeftButton || zoom() <= 1) break;
       fit();
       return true;
+    case QEvent::Gesture: {
+      const auto* fingers = static_cast<QPinchGesture*>(static_cast<QGestureEvent*>(event)->gesture(Qt::PinchGesture));
+      if (!fingers) break;
+      pinch(*fingers);
+      return true;
+    }
     case QEvent::NativeGesture: {
       const auto* gesture = static_cast<QNativeGestureEvent*>(event);
       if (gesture->gestureType() != Qt::ZoomNativeGesture) break;

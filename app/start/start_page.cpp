@@ -64,6 +64,7 @@ StartPage::StartPage(const QList<QAction*>& actions, QWidget* parent)
     auto* button = new QPushButton(action->text(), this);
     button->setToolTip(action->toolTip());
     connect(button, &QPushButton::clicked, action, &QAction::trigger);
+    button->installEventFilter(this);
     top->addWidget(button);
   }
   auto* hint =
@@ -219,11 +220,25 @@ void StartPage::go(int direction) {
   tree_->setCurrentItem(shown[static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(at + direction, 0, std::ssize(shown) - 1))]);
 }
 
-/// Up, Down, Page Up, Page Down and Enter are the list's wherever the keyboard is.
+/// What is typed is sought, though the list or a button has the keyboard.
+bool StartPage::take_letter(const QObject* watched, QKeyEvent& key) {
+  const bool types = !(key.modifiers() & (Qt::ControlModifier | Qt::AltModifier)) && !key.text().isEmpty() && key.text().front().isPrint();
+  if (watched == line_ || !types || key.key() == Qt::Key_Space) return false;
+  if (key.type() == QEvent::KeyPress) {
+    line_->setFocus(Qt::ShortcutFocusReason);
+    line_->insert(key.text());
+  }
+  key.accept();
+  return true;
+}
+
+/// Up, Down, Page Up, Page Down and Enter are the list's, be the keyboard there or in the line.
 bool StartPage::eventFilter(QObject* watched, QEvent* event) {
   const bool key = event->type() == QEvent::KeyPress || event->type() == QEvent::ShortcutOverride;
   if (!key) return QWidget::eventFilter(watched, event);
   const bool pressed = event->type() == QEvent::KeyPress;
+  if (take_letter(watched, *static_cast<QKeyEvent*>(event))) return true;
+  if (watched != line_ && watched != tree_) return QWidget::eventFilter(watched, event);
   constexpr int page = 10;
   int steps = 0;
   switch (static_cast<QKeyEvent*>(event)->key()) {

@@ -48,6 +48,7 @@ class StartPage : public QWidget {
   void filter();
   void choose(QTreeWidgetItem* row);
   void go(int direction);
+  bool take_letter(const QObject* watched, QKeyEvent& key);
   std::vector<QTreeWidgetItem*> shown_rows() const;
 
   QLineEdit* line_;

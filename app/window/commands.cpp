@@ -155,6 +155,8 @@ const Command all_commands[] = {
      [](const W& w) { return w.side_is_shown(); }},
     {"presenter", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Presenter"), "F; F11", [](W& w, int) { w.toggle_presenter(); },
      [](const W& w) { return w.is_presenting(); }},
+    {"present", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Begin presenting, as a remote does"), "F5; Shift+F5",
+     [](W& w, int) { w.begin_presenting(); }},
     {"reduce-motion", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Reduce motion"), "",
      [](W& w, int) { w.set_reduce_motion(!w.reduces_motion()); }, [](const W& w) { return w.reduces_motion(); }},
 
@@ -211,7 +213,8 @@ const Command all_commands[] = {
      QT_TRANSLATE_NOOP("Commands", "Choose the marked cell (Enter in its view)"), "", [](W& w, int) { w.focused_panel().choose_marked(); }},
 
     {"play", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Play or pause"), "Space", [](W& w, int) { w.playback().toggle_play(); }},
-    {"faster", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Faster"), ".", [](W& w, int) { w.step_speed(1); }},
+    {"faster", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Faster (presenting: blank the screen)"), ".",
+     [](W& w, int) { w.press_period(); }},
     {"slower", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Slower"), ",", [](W& w, int) { w.step_speed(-1); }},
     {"breakpoint", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Breakpoint at this token (presenting: blank the screen)"), "B",
      [](W& w, int) { w.press_b(); }},

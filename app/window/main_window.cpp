@@ -277,6 +277,7 @@ QWidget* MainWindow::make_work(bool opengl) {
   connect(stage_, &Stage::rearranged, this, &MainWindow::remember_arrangement);
   connect(stage_, &Stage::rearranged, this, &MainWindow::fold);
   connect(stage_, &Stage::look_changed, this, &MainWindow::remember_arrangement);
+  connect(stage_, &Stage::torn_off, this, [this](ViewPanel* panel, QPoint at) { tear_off(*panel, at); });
   connect(strip_, &ViewPanel::focused, this, [this] { focus_panel(*strip_); });
   table_delay_.setSingleShot(true);
   table_delay_.setInterval(table_delay_ms);
@@ -458,7 +459,16 @@ void MainWindow::remember_arrangement() {
 /// A session is saved with where the reader stands and what is shown there.
 void MainWindow::stand() { navigator_->stand(to_text(stage_->arrangement()).toStdString()); }
 
+/// Enter presses a button that has the keyboard, as Space does.
 bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::KeyPress) {
+    const int key = static_cast<QKeyEvent*>(event)->key();
+    auto* const button = qobject_cast<QPushButton*>(watched);
+    if (button && button->hasFocus() && (key == Qt::Key_Return || key == Qt::Key_Enter)) {
+      button->click();
+      return true;
+    }
+  }
   if (event->type() == QEvent::ShortcutOverride) {
     if (QApplication::activePopupWidget()) {  // every key is its own
       event->accept();

@@ -173,8 +173,12 @@ class MainWindow : public QMainWindow {
   void end_reference();
   void toggle_presenter();
   bool is_presenting() const { return presenting_; }
+  /// A remote's start key, which does not end it.
+  void begin_presenting();
   /// A breakpoint here, or, while presenting, a black screen and back.
   void press_b();
+  /// Faster, or likewise.
+  void press_period();
   bool is_blank() const { return blank_->isVisible(); }
   /// Ends what is going on: an opening or a generation, the message of an error, a page in the inspector's place, presenting.
   void escape();
@@ -220,6 +224,8 @@ class MainWindow : public QMainWindow {
   void run_command(const Command& command, int key);
   void apply_look();
   void fold();
+  void toggle_blank();
+  QCursor pointer_of_presenter() const;
   QSizeF room_for_views(float scale) const;
   float lesson_text(float scale) const;
   bool views_fit(float scale, float part) const;
@@ -246,6 +252,7 @@ class MainWindow : public QMainWindow {
   void remember_arrangement();
   ViewWindow* window_of(const ViewPanel& panel) const;
   ViewWindow& make_apart(const ViewPanel& of);
+  void tear_off(ViewPanel& panel, QPoint at);
   void show_apart(ViewWindow& window);
   void give_back(ViewWindow& window);
   void hide_apart();

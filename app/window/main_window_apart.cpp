@@ -23,6 +23,14 @@ bool MainWindow::is_own(const ViewPanel& panel) const {
   return &panel == strip_ || window_of(panel) || std::ranges::count(stage_->panels(), &panel) > 0;
 }
 
+void MainWindow::tear_off(ViewPanel& panel, QPoint at) {
+  panel.surface().setFocus();
+  focus_panel(panel);
+  const std::size_t before = apart_.size();
+  toggle_apart();
+  if (apart_.size() > before) apart_.back()->move(at);
+}
+
 void MainWindow::toggle_apart() {
   if (ViewWindow* const window = window_of(*focused_)) return give_back(*window);
   if (focused_ != &stage_->focused_panel()) return say(tr("Only a view of the stage can have a window of its own"));
@@ -47,6 +55,9 @@ ViewWindow& MainWindow::make_apart(const ViewPanel& of) {
   connect(panel, &ViewPanel::example_chosen, this, &MainWindow::open_example);
   connect(panel, &ViewPanel::menu_wanted, this,
           [this, panel](const std::optional<Hit>& hit, QPoint at) { show_place_menu(*this, *panel, hit, at); });
+  connect(panel, &ViewPanel::torn_off, this, [this, window](QPoint at) {
+    if (frameGeometry().contains(at)) give_back(*window);
+  });
   connect(window, &ViewWindow::closed, this, [this, window] { give_back(*window); });
   apart_.push_back(window);
   return *window;

@@ -1,6 +1,7 @@
 // How the window looks: its place on the screen, theme, size of the type, what folds away where there is no room, presenting.
 #include <QApplication>
 #include <QMenuBar>
+#include <QPainter>
 #include <QStatusBar>
 #include <algorithm>
 #include <cmath>
@@ -30,8 +31,8 @@ constexpr float presenting_enlarges = 1.5f, scale_step = 0.05f;     // the type
 constexpr float enough = 0.75f;                                     // of the room that is good for a lesson's views
 constexpr float high = 680, low = 480, very_low = 400, least_with_transport = 320;
 constexpr float one_line_high = 96, two_lines_high = 172, transport_height = 40, find_height = 36, lane = 22;  // of the text
-constexpr float lesson_text_width = 360, least_lesson_text_width = 270, presented_lesson_share = 0.25f;        // of the window
-constexpr float header_height = 36, gap = 8;
+constexpr float lesson_text_width = 360, least_lesson_text_width = 240, presented_lesson_share = 0.225f;       // of the window
+constexpr float header_height = 36, gap = 8, presenter_pointer = 40;
 
 }  // namespace
 
@@ -97,6 +98,7 @@ void MainWindow::apply_look() {
   const bool dark = theme_ == ThemeChoice::dark || (theme_ == ThemeChoice::system && system_is_dark_);
   frame_.theme = theme_ == ThemeChoice::high_contrast ? high_contrast_theme() : dark ? dark_theme() : light_theme();
   frame_.scale = fitting_scale();
+  frame_.shown.hints = !presenting_;
   qApp->setPalette(palette_of(frame_.theme));
   qApp->setFont(paper_font({.size = 13 * frame_.scale, .color = frame_.theme.ink}));
   qApp->setStyleSheet(style_sheet_of(frame_));
@@ -123,6 +125,7 @@ void MainWindow::apply_look() {
   const int space = static_cast<int>(std::lround(gap * frame_.scale));
   for (QLayout* layout : gaps_) layout->setSpacing(space);
   centralWidget()->layout()->setContentsMargins(space, 0, space, 0);
+  presenting_ ? setCursor(pointer_of_presenter()) : unsetCursor();
   actions_->update_ticks();
   preferences_->refresh();
   fold();
@@ -190,8 +193,32 @@ void MainWindow::toggle_presenter() {
   apply_look();
 }
 
-void MainWindow::press_b() {
-  if (!presenting_) return playback_->toggle_here();
+/// What the pointer looks like to a class in the last row: a ring, through which what it points at is seen.
+QCursor MainWindow::pointer_of_presenter() const {
+  const float ring = presenter_pointer * frame_.scale, ink = ring / 10;
+  const qreal ratio = devicePixelRatioF();
+  QPixmap picture(QSizeF(ring * ratio, ring * ratio).toSize());
+  picture.setDevicePixelRatio(ratio);
+  picture.fill(Qt::transparent);
+  QPainter painter(&picture);
+  painter.setRenderHint(QPainter::Antialiasing);
+  const QRectF round = QRectF(0, 0, ring, ring).adjusted(ink, ink, -ink, -ink);
+  for (const auto& [color, width] : {std::pair(frame_.theme.panel, 2 * ink), std::pair(frame_.theme.accent, ink)}) {
+    painter.setPen(QPen(to_qcolor(color), width));
+    painter.drawEllipse(round);
+  }
+  painter.end();
+  return QCursor(picture);
+}
+
+void MainWindow::begin_presenting() {
+  if (!presenting_) toggle_presenter();
+}
+
+void MainWindow::press_b() { presenting_ ? toggle_blank() : playback_->toggle_here(); }
+void MainWindow::press_period() { presenting_ ? toggle_blank() : step_speed(1); }
+
+void MainWindow::toggle_blank() {
   blank_->setGeometry(centralWidget()->rect());
   blank_->setVisible(!blank_->isVisible());
   blank_->raise();

@@ -287,10 +287,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Faster</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Slower</source>
         <translation type="unfinished"></translation>
     </message>
@@ -572,6 +568,14 @@
     </message>
     <message>
         <source>Option</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Begin presenting, as a remote does</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Faster (presenting: blank the screen)</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -4053,6 +4057,14 @@
         <source>blank: not chosen; bright: large w / Σ w</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>After token {} {} the model expects {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The model expects {}, {}</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::BreakpointPage</name>
@@ -5754,6 +5766,45 @@ Only for its states</source>
         <source>The engine counts its tokens when it reads it.</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>New random needles</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::RandomNeedles</name>
+    <message>
+        <source>Depth</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Length</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Length of the text: words, or bytes where the model reads bytes</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Needles</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How many needles the text holds; one of them is asked for</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How deep the needle stands that is asked for, in percent of the text</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Draw needles</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Needles are drawn with the model&apos;s tokenizer, which is with the engine on another machine.</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::RangeBar</name>
@@ -6197,11 +6248,22 @@ Only for its states</source>
         <source>In sight: %1. 0 shows all of it.</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Let go outside this window, the view gets a window of its own</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::ViewWindow</name>
     <message>
         <source>%1 – Statescope</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::WordCompletion</name>
+    <message>
+        <source>Words that the model knows</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

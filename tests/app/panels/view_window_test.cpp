@@ -50,6 +50,40 @@ TEST_CASE("views apart: a key puts the view in a window of its own, with its key
   CHECK(&test.window.focused_panel() == test.window.stage().panels().back());
 }
 
+TEST_CASE("views apart: dragged by its question out of the window, a view gets a window of its own there; dragged onto it, it goes back") {
+  TestWindow test;
+  test.open();
+  const std::size_t before = views_of(test.window).size();
+  const auto drag = [](ViewPanel& panel, QPoint to) {
+    QLabel* const question = panel.findChild<QLabel*>("question");
+    const auto send = [&](QEvent::Type type, QPoint at, Qt::MouseButton button, Qt::MouseButtons buttons) {
+      QMouseEvent event(type, question->mapFromGlobal(QPointF(at)), QPointF(at), button, buttons, {});
+      QApplication::sendEvent(question, &event);
+    };
+    const QPoint from = question->mapToGlobal(QPoint(5, 5));
+    send(QEvent::MouseButtonPress, from, Qt::LeftButton, Qt::LeftButton);
+    send(QEvent::MouseMove, (from + to) / 2, Qt::NoButton, Qt::LeftButton);
+    send(QEvent::MouseMove, to, Qt::NoButton, Qt::LeftButton);
+    send(QEvent::MouseButtonRelease, to, Qt::LeftButton, Qt::NoButton);
+  };
+  ViewPanel& first = *test.window.stage().panels().front();
+  const std::string_view id = first.row().id;
+  drag(first, test.window.mapToGlobal(QPoint(700, 400)));
+  CHECK(test.window.views_apart().empty());  // it was let go inside
+  const QPoint outside = test.window.mapToGlobal(test.window.rect().bottomRight()) + QPoint(200, -300);
+  drag(first, outside);
+  REQUIRE(test.window.views_apart().size() == 1);
+  ViewWindow& apart = *test.window.views_apart().front();
+  CHECK(apart.panel().row().id == id);
+  CHECK(apart.pos() == outside);
+  CHECK(views_of(test.window).size() == before - 1);
+  drag(apart.panel(), apart.mapToGlobal(QPoint(100, 300)));
+  CHECK(test.window.views_apart().size() == 1);
+  drag(apart.panel(), test.window.mapToGlobal(QPoint(700, 400)));
+  CHECK(test.window.views_apart().empty());
+  CHECK(views_of(test.window).back() == id);
+}
+
 TEST_CASE("views apart: a closed window gives its view back; the last view and the text stay where they are") {
   TestWindow test;
   test.open();

@@ -169,6 +169,45 @@ TEST_CASE("zoom: a pinch of the touchpad enlarges as Ctrl and the wheel do; anot
   CHECK(zooming.panel().zoom() == 1);
 }
 
+TEST_CASE("zoom: two fingers on a touch screen enlarge what lies between them, and move it") {
+  Zooming zooming("state");
+  QWidget& surface = zooming.panel().surface();
+  const std::unique_ptr<QPointingDevice> screen(QTest::createTouchDevice());
+  const QPoint middle = zooming.place(0.5, 0.5).toPoint();
+  const std::optional<Hit> before = zooming.hit(middle);
+  const auto fingers = [&](int apart, QPoint by) {
+    QTest::touchEvent(&surface, screen.get())
+        .move(0, middle - QPoint(apart, 0) + by, &surface)
+        .move(1, middle + QPoint(apart, 0) + by, &surface);
+    QTest::qWait(1);
+  };
+  QTest::touchEvent(&surface, screen.get()).press(0, middle - QPoint(20, 0), &surface).press(1, middle + QPoint(20, 0), &surface);
+  for (int apart = 22; apart <= 60; apart += 2) fingers(apart, {});
+  zooming.settle();
+  CHECK(zooming.panel().zoom() > 2);
+  CHECK(zooming.hit(middle) == before);
+  for (int by = 2; by <= 40; by += 2) fingers(60, {by, 0});
+  zooming.settle();
+  REQUIRE(zooming.hit(middle).has_value());
+  CHECK(zooming.hit(middle)->at[2] < before->at[2]);
+  QTest::touchEvent(&surface, screen.get()).release(0, middle, &surface).release(1, middle, &surface);
+}
+
+TEST_CASE("zoom: the needle grid keeps its axes, and what a cell says stays in what is seen of it") {
+  Zooming zooming("needle_grid");
+  const Rect plot = zooming.plot();
+  const QPointF at = zooming.place(0.9, 0.9);
+  const std::optional<Hit> before = zooming.hit(at);
+  for (int turn = 0; turn < 5; ++turn) zooming.wheel(at, 120, Qt::ControlModifier);
+  CHECK(zooming.panel().zoom() > 2);
+  CHECK(zooming.hit(at) == before);
+  CHECK(zooming.plot().w == plot.w);
+  CHECK(zooming.hit(zooming.place(0.01, 0.01))->at[0] > 0);
+  CHECK_FALSE(zooming.panel().in_sight().isEmpty());
+  zooming.press(Qt::Key_0);
+  CHECK(zooming.hit(zooming.place(0.01, 0.01))->at[0] == 0);
+}
+
 TEST_CASE("zoom: a view without plots is enlarged as a whole") {
   TestWindow test;
   test.open();

@@ -87,6 +87,20 @@ TEST_CASE("menus grey what would do nothing, while they are open; what begins a 
   }
 }
 
+TEST_CASE("every command does no harm where nothing is open, though its key is pressed") {
+  TestWindow test;
+  for (const Command& command : commands()) {
+    const std::string_view id = command.id;
+    const bool asks_for_file = id.starts_with("open-") || id == "compare" || id == "training" || id == "lesson-open";
+    if (asks_for_file || id == "quit") continue;
+    INFO(id);
+    const int keys = command.one_per_key ? static_cast<int>(keys_of(command).size()) : 1;
+    for (int key = 0; key < keys; ++key) command.run(test.window, key);
+    test.window.escape();
+  }
+  CHECK_FALSE(test.navigator().run());
+}
+
 TEST_CASE("F1 lists every command, and finds them by name and key") {
   TestWindow test;
   test.press(Qt::Key_F1);
@@ -289,6 +303,17 @@ TEST_CASE("a widget in focus keeps the keys that are its own") {
   slider->setFocus();
   CHECK(number->text() == "17");
   CHECK(test.token() == 17);
+}
+
+TEST_CASE("Enter presses the button that has the keyboard") {
+  TestWindow test;
+  test.open();
+  test.window.show_page(SidePage::preferences);
+  const auto buttons = test.window.side().currentWidget()->findChildren<QPushButton*>();
+  QPushButton* const back = *std::ranges::find(buttons, QString("Back to the inspector"), &QPushButton::text);
+  back->setFocus();
+  QTest::keyClick(back, Qt::Key_Return);
+  CHECK(test.window.side().page() == SidePage::inspector);
 }
 
 TEST_CASE("letters typed in a list box choose in it, and are no commands there") {

@@ -5,7 +5,7 @@
 #include <QDoubleSpinBox>
 #include <QLineEdit>
 #include <QSlider>
-#include <numeric>
+#include <set>
 
 #include "app/canvas/text_canvas.h"
 #include "app/lesson/lesson_page.h"
@@ -174,7 +174,7 @@ TEST_CASE("sizes: presenting, every lesson's step has all views that it names, o
   }
 }
 
-TEST_CASE("sizes: presenting a lesson, pictures have no less room in all, and none loses more than a tenth") {
+TEST_CASE("sizes: presenting a lesson on a projector, no picture of its steps becomes smaller") {
   const std::unique_ptr<RunSource> source = (test_application(), make_session_source(nullptr));
   MainWindow window(
       *source, {.theme = ThemeChoice::light, .scale = 1, .autoplay = false, .make_source = [] { return make_session_source(nullptr); }});
@@ -182,28 +182,58 @@ TEST_CASE("sizes: presenting a lesson, pictures have no less room in all, and no
   window.resize(sizes[0]);
   window.show();
   LessonPlayer& lesson = window.lesson();
+  const auto stands = [&] {
+    const auto drawn = [](ViewPanel* panel) {
+      panel->surface().grab();
+      return !panel->isVisible() || (!panel->is_pending() && !panel->view().sheets().empty());
+    };
+    const auto settled = [&] {
+      return lesson.lesson() && lesson.is_ready() && window.navigator().is_current() && std::ranges::all_of(window.stage().panels(), drawn);
+    };
+    return QTest::qWaitFor(settled, long_enough_ms);
+  };
+  // Of each view its largest plot, or, where it has none, all of it.
+  const auto areas = [&] {
+    std::vector<float> all;
+    for (ViewPanel* panel : window.stage().panels()) {
+      panel->surface().grab();
+      float largest = 0;
+      for (const HitRegions::ZoomPlot& plot : panel->hits().plots()) largest = std::max(largest, plot.rect.w * plot.rect.h);
+      all.push_back(largest > 0 ? largest : static_cast<float>(panel->surface().width() * panel->surface().height()));
+    }
+    return all;
+  };
+  const auto compare = [&](const std::filesystem::path& file, std::size_t step, const QSize& size) {
+    take(window, size, 1);
+    REQUIRE(stands());
+    const std::vector<float> before = areas();
+    const bool all_shown = std::ranges::all_of(window.stage().panels(), &QWidget::isVisible);
+    window.toggle_presenter();
+    take(window, size, 1);
+    REQUIRE(stands());
+    const std::vector<float> presented = areas();
+    // Where some were folded away, the others had their room; models beside each other may stand otherwise.
+    for (std::size_t i = 0; all_shown && lesson.picture().beside.empty() && i < before.size(); ++i) {
+      INFO(file.filename().string() << ", step " << step + 1 << ", " << lesson.picture().views[i].view->id);
+      CHECK(presented[i] >= 0.99f * before[i]);
+    }
+    window.toggle_presenter();
+    take(window, size, 1);
+  };
   for (const std::filesystem::path& file : shipped_lessons()) {
     window.open_lesson(file);
-    const auto settled = [&] { return lesson.lesson() && lesson.is_ready() && window.navigator().is_current(); };
-    REQUIRE(QTest::qWaitFor(settled, long_enough_ms));
-    for (const QSize& size : {sizes[0], sizes[2]}) {
-      const auto areas = [&] {
-        std::vector<int> all;
-        for (ViewPanel* panel : window.stage().panels()) all.push_back(panel->surface().width() * panel->surface().height());
-        return all;
-      };
-      take(window, size, 1);
-      const std::vector<int> before = areas();
-      window.toggle_presenter();
-      take(window, size, 1);
-      const std::vector<int> presented = areas();
-      for (std::size_t i = 0; i < before.size(); ++i) {
-        INFO(file.filename().string() << ", " << size.width() << "x" << size.height() << ", view " << i);
-        CHECK(10 * presented[i] >= 9 * before[i]);
+    REQUIRE(stands());
+    std::set<std::string> seen;  // the same views have the same room
+    for (std::size_t step = 0; step < lesson.lesson()->steps.size(); ++step) {
+      std::string views = lesson.picture().beside;
+      for (const ViewLook& look : lesson.picture().views) views += " " + std::string(look.view->id) + std::to_string(look.mode);
+      if (seen.insert(views).second) {
+        compare(file, step, sizes[0]);
+        if (step == 0) compare(file, step, sizes[2]);
       }
-      CHECK(std::accumulate(presented.begin(), presented.end(), 0) >= std::accumulate(before.begin(), before.end(), 0));
-      window.toggle_presenter();
-      take(window, size, 1);
+      lesson.next();
+      if (lesson.index() == step) lesson.next();
+      REQUIRE(stands());
     }
   }
 }

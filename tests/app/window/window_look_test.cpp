@@ -121,6 +121,31 @@ TEST_CASE("presenting: larger type, a clean screen, a remote's keys, and back as
   CHECK(test.window.menuBar()->isVisible());
 }
 
+TEST_CASE("presenting: a remote's start key begins it, its blank key blanks, and the class sees the pointer") {
+  TestWindow test;
+  test.open();
+  CHECK(test.window.cursor().shape() == Qt::ArrowCursor);
+  for (const Qt::KeyboardModifiers modifiers : {Qt::NoModifier, Qt::ShiftModifier}) {
+    test.press(Qt::Key_F5, modifiers);
+    CHECK(test.window.is_presenting());
+    test.press(Qt::Key_F5, modifiers);  // pressed again by a remote that has lost count
+    CHECK(test.window.is_presenting());
+    const QPixmap pointer = test.window.stage().panels().front()->surface().cursor().pixmap();
+    CHECK(pointer.width() >= 40 * test.window.frame().scale);
+    const QImage ring = pointer.toImage();
+    CHECK(ring.pixelColor(ring.width() / 2, ring.height() / 2).alpha() == 0);  // what it points at is seen through it
+    const QString speed = test.window.findChild<Transport*>()->findChild<QComboBox*>()->currentText();
+    test.press(Qt::Key_Period);
+    CHECK(test.window.is_blank());
+    test.press(Qt::Key_Period);
+    CHECK_FALSE(test.window.is_blank());
+    CHECK(test.window.findChild<Transport*>()->findChild<QComboBox*>()->currentText() == speed);
+    test.press(Qt::Key_Escape);
+    CHECK_FALSE(test.window.is_presenting());
+    CHECK(test.window.stage().panels().front()->surface().cursor().shape() == Qt::ArrowCursor);
+  }
+}
+
 TEST_CASE("type of 3 on a projector: what does not fit folds, a view and the text stay") {
   TestWindow test(false, {1280, 720});
   test.open();

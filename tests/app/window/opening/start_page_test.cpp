@@ -51,6 +51,19 @@ TEST_CASE("start page: lessons, models and prompts that ship are listed, the key
   CHECK(test.source.opened.stem() == "niah-gated-deltanet");
 }
 
+TEST_CASE("start page: what is typed is sought, whatever has the keyboard") {
+  TestWindow test;
+  for (QWidget* widget : std::initializer_list<QWidget*>{test.window.start().findChild<QPushButton*>(), &tree_of(test)}) {
+    test.window.start().begin();
+    TestWindow::type_key(Qt::Key_Escape);
+    widget->setFocus();
+    TestWindow::type("n");  // a command of the window's elsewhere
+    TestWindow::type("iah-gated");
+    CHECK(marked(test) == "niah-gated-deltanet");
+    CHECK(test.window.start().isVisible());
+  }
+}
+
 TEST_CASE("start page: a prompt without a model is read by a shipped one, a text by one that reads any") {
   CHECK(reader_of(default_run().prompt) == default_run().checkpoint);
   CHECK(reader_of(assets_folder() / "prompts/prose.json").stem() == "prose-sse-gla-n4k1");
