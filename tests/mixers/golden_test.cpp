@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "engine/device.h"
 #include "engine/error.h"
 #include "engine/mixers/attention/attention_pattern.h"
 #include "tests/catch.h"
@@ -53,8 +54,9 @@ struct Case {
   SafetensorsFile io;
   std::vector<std::int32_t> prompt, decode;
 
-  Case(const std::filesystem::path& folder, std::shared_ptr<Backend> backend)
-      : model(Model::load(open_checkpoint(folder), std::move(backend))), io(open_safetensors(folder / "io.safetensors")) {
+  /// `layers`: how many of them, in order, live on each of several devices.
+  Case(const std::filesystem::path& folder, std::shared_ptr<Backend> backend, const std::vector<std::int64_t>& layers = {})
+      : model(Model::load(open_checkpoint(folder), std::move(backend), layers)), io(open_safetensors(folder / "io.safetensors")) {
     for (std::int64_t id : io.integers.at("input_ids")) prompt.push_back(static_cast<std::int32_t>(id));
     for (std::int64_t id : io.integers.at("decode_ids")) decode.push_back(static_cast<std::int32_t>(id));
   }
@@ -237,9 +239,9 @@ void compare_sight(Case& c) {
   }
 }
 
-void compare_with_reference(Case c) {
+void compare_with_reference(Case c, const std::map<std::string, Way>& all_ways) {
   compare_sight(c);
-  for (const auto& [way_name, way] : ways(c.T())) {
+  for (const auto& [way_name, way] : all_ways) {
     INFO("read by " << way_name);
     ModelState state = c.model->start();
     Recording seen(c.model->backend());
@@ -260,6 +262,23 @@ void compare_with_reference(Case c) {
     compare_states(c, state, state.position);
   }
   compare_other_prompts(c);
+}
+
+void compare_with_reference(Case c) {
+  const std::map<std::string, Way> all_ways = ways(c.T());
+  compare_with_reference(std::move(c), all_ways);
+}
+
+/// On two devices, cut between any two layers and before the first, in passes and steps.
+void compare_cuts(const std::string& name, const std::string& devices_name, const std::shared_ptr<Backend>& devices) {
+  const std::int64_t layers = Case(golden_root() / name, make_cpu_backend()).model->layers();
+  for (std::int64_t first = 0; first < layers; ++first) {
+    INFO(name << ", the first " << first << " of " << layers << " layers on the first of " << devices_name);
+    Case c(golden_root() / name, devices, {first, layers - first});
+    const std::string way = "chunks, steps, chunks";
+    const Way mixed = ways(c.T()).at(way);
+    compare_with_reference(std::move(c), {{way, mixed}});
+  }
 }
 
 bool same_choices(Case& c, Recording& seen) {
@@ -311,6 +330,19 @@ TEST_CASE("golden: the same on a device", "[device]") {
   }
 }
 
+TEST_CASE("golden: the same with layers on two devices, cut at every place", "[device]") {
+  for (const char* name : {"cuda:0,cpu", "cpu,cuda:0", "cuda:0,cuda:1"}) {
+    std::shared_ptr<Backend> devices;
+    try {
+      devices = open_device({.name = name, .threads = 0});
+    } catch (const DeviceError& error) {
+      WARN("skipped: no devices " << name << " (" << error.what() << ")");
+      continue;
+    }
+    for (const std::string& golden : golden_cases()) compare_cuts(golden, name, devices);
+  }
+}
+
 TEST_CASE("golden: nearly the same on the CPU in bfloat16") {
   for (const std::string& name : golden_cases()) {
     DYNAMIC_SECTION(name) { compare_rounded({golden_root() / name, make_cpu_backend(0, Precision::bfloat16)}); }
@@ -342,16 +374,26 @@ TEST_CASE("golden: the copies are those of ../shared/golden") {
   for (const auto& folder : cases_beside("golden")) CHECK(std::filesystem::is_directory(golden_root() / folder.filename()));
 }
 
-TEST_CASE("golden: of the cases beside the project each agrees, or is refused by name") {
-  for (const auto& folder : cases_beside("golden-next")) {
-    DYNAMIC_SECTION(folder.filename().string()) {
-      try {
-        compare_with_reference({folder, make_cpu_backend()});
-      } catch (const Error& error) {
-        CHECK_THAT(error.what(), Catch::Matchers::ContainsSubstring("config: ") || Catch::Matchers::ContainsSubstring("is not supported"));
-      }
-    }
+void compare_or_be_refused(const std::filesystem::path& folder, const std::shared_ptr<Backend>& device) {
+  try {
+    compare_with_reference({folder, device});
+  } catch (const Error& error) {
+    CHECK_THAT(error.what(), Catch::Matchers::ContainsSubstring("config: ") || Catch::Matchers::ContainsSubstring("is not supported"));
   }
+}
+
+TEST_CASE("golden: of the cases beside the project each agrees, or is refused by name") {
+  for (const auto& folder : cases_beside("golden-next")) DYNAMIC_SECTION(folder.filename().string()) {
+      compare_or_be_refused(folder, make_cpu_backend());
+    }
+}
+
+TEST_CASE("golden: the same of the cases beside the project on a device", "[device]") {
+  const std::shared_ptr<Backend> device = testing::cuda_backend();
+  if (!device) return;
+  for (const auto& folder : cases_beside("golden-next")) DYNAMIC_SECTION(folder.filename().string()) {
+      compare_or_be_refused(folder, device);
+    }
 }
 
 }  // namespace statescope::test::golden_test
