@@ -33,7 +33,7 @@ Config latent_layer(const Config& config, bool sparse) {
   return Config(std::move(layer));
 }
 
-ExpertsPlan experts_of(const Config& config) {
+ExpertsPlan experts_of_deepseek(const Config& config) {
   const ExpertKeys keys{
       .count = "n_routed_experts", .chosen = "num_experts_per_tok", .groups = "n_group", .default_count = 256, .default_chosen = 8};
   ExpertsPlan plan = grouped_experts(config, keys);
@@ -67,7 +67,7 @@ Plan plan_deepseek_v3(const Config& config, const std::string& family) {
   if (sparse) layer_kinds(config, "layer_types", {"indexed_attention"}, layers);
   const std::vector<bool> dense = dense_layers(config, sparse, layers);
   std::shared_ptr<const ExpertsPlan> experts;
-  if (std::ranges::find(dense, false) != dense.end()) experts = std::make_shared<const ExpertsPlan>(experts_of(config));
+  if (std::ranges::find(dense, false) != dense.end()) experts = std::make_shared<const ExpertsPlan>(experts_of_deepseek(config));
   for (std::int64_t i = 0; i < layers; ++i) {
     const bool is_dense = dense[static_cast<std::size_t>(i)];
     const std::string prefix = fmt::format("model.layers.{}.", i);

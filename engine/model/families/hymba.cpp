@@ -95,7 +95,7 @@ std::vector<std::int64_t> producers(const Config& config, std::int64_t layers) {
 }
 
 /// Parameters of the one scan that a layer has are stored under the number 0, its norms of B and C with capitals.
-void add_other_names(Plan& plan, const std::string& mixer) {
+void add_names_of_hymba(Plan& plan, const std::string& mixer) {
   for (const auto& [part, end] : {std::pair{"x_proj", ".weight"}, {"dt_proj", ".weight"}, {"dt_proj", ".bias"}, {"A_log", ""}, {"D", ""}})
     plan.other_names[mixer + part + ".0" + end] = mixer + part + end;
   plan.other_names[mixer + "B_layernorm.weight"] = mixer + "b_layernorm.weight";
@@ -124,7 +124,7 @@ Plan plan_hymba(const Config& config, const std::string& family) {
     nlohmann::json layer = own;
     if (config.has("sliding_window") && !global[at]) add_window(layer, config.integer("sliding_window"), plan.memory_token_count);
     if (producer[at] >= 0) layer["producer"] = fmt::format("model.layers.{}.", producer[at]);
-    add_other_names(plan, prefix + "mamba.");
+    add_names_of_hymba(plan, prefix + "mamba.");
     plan.layers.push_back({.mixer = "hymba",
                            .config = Config(std::move(layer)),
                            .mixer_prefix = prefix + "mamba.",

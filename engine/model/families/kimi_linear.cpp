@@ -66,7 +66,7 @@ std::vector<bool> full_layers(const Config& config, const Config& linear, std::i
 /// The key with the number of experts; neither is there where all layers are dense.
 std::string_view key_of_experts(const Config& config) { return config.has("num_experts") ? "num_experts" : "num_local_experts"; }
 
-ExpertsPlan experts_of(const Config& config) {
+ExpertsPlan experts_of_kimi(const Config& config) {
   const auto there = [&](std::string_view released, std::string_view transformers) {
     return config.has(released) ? released : transformers;
   };
@@ -93,7 +93,7 @@ std::vector<bool> expert_layers(const Config& config, std::int64_t layers) {
 }
 
 /// KDA's tensors as flash-linear-attention calls them.
-void add_other_names(Plan& plan, const std::string& prefix) {
+void add_names_of_kimi(Plan& plan, const std::string& prefix) {
   for (const char* low : {"f", "g"}) {
     plan.other_names[fmt::format("{}{}_a_proj.weight", prefix, low)] = fmt::format("{}{}_proj.0.weight", prefix, low);
     plan.other_names[fmt::format("{}{}_b_proj.weight", prefix, low)] = fmt::format("{}{}_proj.1.weight", prefix, low);
@@ -109,7 +109,7 @@ Plan plan_kimi_linear(const Config& config, const std::string& family) {
   const std::int64_t layers = config.integer("num_hidden_layers", {}, 1, kMaxLayers);
   const std::vector<bool> full = full_layers(config, linear, layers), sparse = expert_layers(config, layers);
   std::shared_ptr<const ExpertsPlan> experts;
-  if (config.has(key_of_experts(config))) experts = std::make_shared<const ExpertsPlan>(experts_of(config));
+  if (config.has(key_of_experts(config))) experts = std::make_shared<const ExpertsPlan>(experts_of_kimi(config));
   for (std::int64_t i = 0; i < layers; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const std::string prefix = fmt::format("model.layers.{}.", i);
@@ -125,7 +125,7 @@ Plan plan_kimi_linear(const Config& config, const std::string& family) {
       layer.ffn_prefix = prefix + "block_sparse_moe.";
       layer.experts = experts;
     }
-    if (!full[at]) add_other_names(plan, layer.mixer_prefix);
+    if (!full[at]) add_names_of_kimi(plan, layer.mixer_prefix);
     plan.layers.push_back(std::move(layer));
   }
   return plan;

@@ -17,7 +17,7 @@ std::int64_t mlp_width(const Config& config, bool moe) {
   return (adjusted + multiple - 1) / multiple * multiple;
 }
 
-ExpertsPlan experts_of(const Config& config) {
+ExpertsPlan experts_of_lfm2(const Config& config) {
   ExpertsPlan plan{.count = config.integer("num_experts", 32, 1, 1'000'000)};
   plan.chosen = config.integer("num_experts_per_tok", 4, 1, plan.count);
   plan.expert = with_numbered_names(config.integer("moe_intermediate_size"));
@@ -54,7 +54,7 @@ Plan plan_lfm2(const Config& config, const std::string& family) {
   const std::int64_t dense = moe ? config.integer("num_dense_layers", 2, 0) : layers;
   const std::vector<bool> full = full_layers(config, layers);
   const MlpPlan mlp = dense > 0 ? with_numbered_names(mlp_width(config, moe)) : MlpPlan{};
-  const auto experts = dense < layers ? std::make_shared<const ExpertsPlan>(experts_of(config)) : nullptr;
+  const auto experts = dense < layers ? std::make_shared<const ExpertsPlan>(experts_of_lfm2(config)) : nullptr;
   for (std::int64_t i = 0; i < layers; ++i) {
     const bool is_full = full[static_cast<std::size_t>(i)];
     const std::string prefix = fmt::format("model.layers.{}.", i);

@@ -10,19 +10,19 @@ namespace statescope {
 
 namespace {
 
-constexpr MambaKeys kKeys{.heads = "num_heads",
-                          .head_dim = "head_dim",
-                          .inner = {},
-                          .expand = {},  // only repeats what heads and head_dim say
-                          .state = "state_size",
-                          .groups = "n_groups",
-                          .conv = "conv_kernel",
-                          .conv_bias = "use_conv_bias",
-                          .in_bias = "use_bias",
-                          .out_bias = "use_bias",
-                          .act = "hidden_act",
-                          .eps = "layer_norm_epsilon",
-                          .default_groups = 8};
+constexpr MambaKeys kMamba2Keys{.heads = "num_heads",
+                                .head_dim = "head_dim",
+                                .inner = {},
+                                .expand = {},  // only repeats what heads and head_dim say
+                                .state = "state_size",
+                                .groups = "n_groups",
+                                .conv = "conv_kernel",
+                                .conv_bias = "use_conv_bias",
+                                .in_bias = "use_bias",
+                                .out_bias = "use_bias",
+                                .act = "hidden_act",
+                                .eps = "layer_norm_epsilon",
+                                .default_groups = 8};
 
 void add_layers(Plan& plan, const Config& model, const Config& layer) {
   const std::int64_t layers = model.integer("num_hidden_layers", 48, 1, kMaxLayers);
@@ -39,7 +39,7 @@ void add_layers(Plan& plan, const Config& model, const Config& layer) {
 Plan plan_of_transformers(const Config& config) {
   Plan plan = hybrid_plan(config, "mamba2_hf", "backbone.", "norm_f", "layer_norm_epsilon", 1e-5);
   plan.family = "mamba2";
-  const Config layer = mamba2_layer(config.with("head_dim", config.integer("head_dim", 64)), kKeys);
+  const Config layer = mamba2_layer(config.with("head_dim", config.integer("head_dim", 64)), kMamba2Keys);
   if (const std::int64_t inner = expanded(plan.hidden, config, "expand", 2); inner != layer.integer("inner_size"))
     throw Error(
         fmt::format("config: \"num_heads\" · \"head_dim\" is {}, but \"expand\" · \"hidden_size\" {}", layer.integer("inner_size"), inner));

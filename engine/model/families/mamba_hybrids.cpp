@@ -10,21 +10,21 @@
 namespace statescope {
 namespace {
 
-constexpr MambaKeys kKeys{.heads = "mamba_n_heads",
-                          .head_dim = "mamba_d_head",
-                          .inner = {},
-                          .expand = "mamba_expand",
-                          .state = "mamba_d_state",
-                          .groups = "mamba_n_groups",
-                          .conv = "mamba_d_conv",
-                          .conv_bias = "mamba_conv_bias",
-                          .in_bias = "mamba_proj_bias",
-                          .out_bias = "mamba_proj_bias",
-                          .act = "hidden_act",
-                          .eps = "rms_norm_eps"};
+constexpr MambaKeys kHybridKeys{.heads = "mamba_n_heads",
+                                .head_dim = "mamba_d_head",
+                                .inner = {},
+                                .expand = "mamba_expand",
+                                .state = "mamba_d_state",
+                                .groups = "mamba_n_groups",
+                                .conv = "mamba_d_conv",
+                                .conv_bias = "mamba_conv_bias",
+                                .in_bias = "mamba_proj_bias",
+                                .out_bias = "mamba_proj_bias",
+                                .act = "hidden_act",
+                                .eps = "rms_norm_eps"};
 
 constexpr MambaKeys falcon_keys() {
-  MambaKeys keys = kKeys;
+  MambaKeys keys = kHybridKeys;
   keys.inner = "mamba_d_ssm";
   keys.out_bias = "projectors_bias";
   return keys;
@@ -73,7 +73,7 @@ ExpertsPlan granite_experts(const Config& config, std::int64_t count, const MlpP
 Plan plan_bamba(const Config& config, const std::string& family) {
   Plan plan = hybrid_plan(config, family, "model.", "final_layernorm", "rms_norm_eps", 1e-5);
   require_silu(config);
-  const Config mamba = mamba2_layer(config, kKeys), softmax = half_turned(softmax_layer(config));
+  const Config mamba = mamba2_layer(config, kHybridKeys), softmax = half_turned(softmax_layer(config));
   note_positions(plan, softmax);
   const std::int64_t layers = layer_count(config);
   const std::vector<bool> full = listed_layers(config, "attn_layer_indices", layers);
@@ -96,7 +96,7 @@ Plan plan_granite_hybrid(const Config& config, const std::string& family) {
   std::vector<std::string> kinds = layer_kinds(config, "layer_types", {"linear_attention", "full_attention"}, layers);
   if (kinds.empty()) kinds.assign(static_cast<std::size_t>(layers), "linear_attention");
   const bool any_mamba = std::ranges::find(kinds, "linear_attention") != kinds.end();
-  const Config mamba = any_mamba ? mamba2_layer(config, kKeys) : config;
+  const Config mamba = any_mamba ? mamba2_layer(config, kHybridKeys) : config;
   Config softmax = softmax_layer(config).with("scale", config.number("attention_multiplier", 1));
   if (config.text("position_embedding_type", "nope") != "rope") softmax = without_positions(softmax);
   note_positions(plan, softmax);

@@ -51,7 +51,7 @@ Config with_rotary_dim(const Config& softmax, const Config& config) {
   return softmax.with("partial_rotary_factor", turned == head_dim ? 1 : std::nextafter(part, 1.0));
 }
 
-ExpertsPlan experts_of(const Config& config) {
+ExpertsPlan experts_of_minimax(const Config& config) {
   ExpertsPlan plan{.count = config.integer("num_local_experts", 8, 1, 1'000'000)};
   plan.chosen = config.integer("num_experts_per_tok", 2, 1, plan.count);
   plan.expert = with_numbered_names(config.integer("intermediate_size"));
@@ -75,7 +75,7 @@ Plan plan_minimax(const Config& config, const std::string& family) {
   const Config lightning(nlohmann::json{
       {"hidden_size", plan.hidden}, {"num_heads", heads}, {"head_dim", softmax.integer("head_dim")}, {"num_hidden_layers", layers}});
   const std::vector<bool> full = full_layers(config, released, layers);
-  const auto experts = std::make_shared<const ExpertsPlan>(experts_of(config));
+  const auto experts = std::make_shared<const ExpertsPlan>(experts_of_minimax(config));
   for (std::int64_t i = 0; i < layers; ++i) {
     const bool is_full = full[static_cast<std::size_t>(i)];
     const std::string prefix = fmt::format("model.layers.{}.", i);

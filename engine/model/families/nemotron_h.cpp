@@ -8,19 +8,19 @@
 namespace statescope {
 namespace {
 
-constexpr MambaKeys kKeys{.heads = "mamba_num_heads",
-                          .head_dim = "mamba_head_dim",
-                          .inner = {},
-                          .expand = {},  // ignored: d_in is heads · head_dim
-                          .state = "ssm_state_size",
-                          .groups = "n_groups",
-                          .conv = "conv_kernel",
-                          .conv_bias = "use_conv_bias",
-                          .in_bias = "use_bias",
-                          .out_bias = "use_bias",
-                          .act = "mamba_hidden_act",
-                          .eps = "layer_norm_epsilon",
-                          .default_groups = 8};
+constexpr MambaKeys kNemotronKeys{.heads = "mamba_num_heads",
+                                  .head_dim = "mamba_head_dim",
+                                  .inner = {},
+                                  .expand = {},  // ignored: d_in is heads · head_dim
+                                  .state = "ssm_state_size",
+                                  .groups = "n_groups",
+                                  .conv = "conv_kernel",
+                                  .conv_bias = "use_conv_bias",
+                                  .in_bias = "use_bias",
+                                  .out_bias = "use_bias",
+                                  .act = "mamba_hidden_act",
+                                  .eps = "layer_norm_epsilon",
+                                  .default_groups = 8};
 
 /// A word for each layer: from layers_block_type, else from the letters of hybrid_override_pattern.
 std::vector<std::string> kinds_of(const Config& config) {
@@ -41,7 +41,7 @@ std::vector<std::string> kinds_of(const Config& config) {
 
 MlpPlan without_gate(std::int64_t width, bool biases) { return {.width = width, .gate = {}, .biases = biases}; }
 
-ExpertsPlan experts_of(const Config& config) {
+ExpertsPlan experts_of_nemotron(const Config& config) {
   const bool biases = config.boolean("mlp_bias", false);
   if (biases) throw Error("config: \"mlp_bias\" is true, which is not supported beside experts");
   ExpertsPlan plan = grouped_experts(config, {.count = "n_routed_experts", .chosen = "num_experts_per_tok", .groups = "n_group"});
@@ -58,7 +58,7 @@ Plan plan_nemotron_h(const Config& config, const std::string& family) {
   Plan plan = hybrid_plan(config, family, "backbone.", "norm_f", "layer_norm_epsilon", 1e-5);
   config.text("mlp_hidden_act", "relu2", {"relu2"});
   const std::vector<std::string> kinds = kinds_of(config);
-  const Config mamba = mamba2_layer(config, kKeys);
+  const Config mamba = mamba2_layer(config, kNemotronKeys);
   const bool old_name = !config.has("head_dim") && config.has("attention_head_dim");
   const Config softmax =
       without_positions(softmax_layer(old_name ? config.with("head_dim", config.integer("attention_head_dim")) : config));
@@ -70,7 +70,7 @@ Plan plan_nemotron_h(const Config& config, const std::string& family) {
       layer.ffn = kinds[i] == "moe" ? FfnKind::experts : FfnKind::mlp;
       layer.ffn_prefix = part;
       layer.ffn_norm = norm;
-      if (kinds[i] == "moe") layer.experts = std::make_shared<const ExpertsPlan>(experts_of(config));
+      if (kinds[i] == "moe") layer.experts = std::make_shared<const ExpertsPlan>(experts_of_nemotron(config));
       if (kinds[i] == "mlp") layer.mlp = without_gate(config.integer("intermediate_size"), config.boolean("mlp_bias", false));
     } else {
       const bool full = kinds[i] == "full_attention";

@@ -19,7 +19,7 @@ void require_text_model(const Config& config, std::string_view family) {
   if (bare(inner) != bare(family)) throw Error(fmt::format("config: a text model of type {} within {}", shown(inner), family));
 }
 
-ExpertsPlan experts_of(const Config& config) {
+ExpertsPlan experts_of_qwen(const Config& config) {
   ExpertsPlan plan{.count = config.integer("num_experts", 512, 1, 1'000'000)};
   plan.chosen = config.integer("num_experts_per_tok", 10, 1, plan.count);
   plan.expert.width = config.integer("moe_intermediate_size", 512);
@@ -63,7 +63,7 @@ Plan plan_qwen(const Config& outer, const std::string& family) {
     throw Error(fmt::format("config: \"layer_types\" holds {}, expected linear_attention or full_attention", shown(type)));
   }
   const MlpPlan mlp{.width = config.integer("intermediate_size", next ? 5632 : 12288)};
-  const auto of_experts = moe ? std::make_shared<const ExpertsPlan>(experts_of(config)) : nullptr;
+  const auto of_experts = moe ? std::make_shared<const ExpertsPlan>(experts_of_qwen(config)) : nullptr;
   const Config layer_config = config.with("fused_projections", next);
   const std::int64_t interval = config.integer("full_attention_interval", 4), sparse_step = config.integer("decoder_sparse_step", 1);
   const std::vector<std::int64_t> dense = config.integers("mlp_only_layers");
