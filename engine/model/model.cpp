@@ -164,8 +164,9 @@ void Model::read_memory_tokens() {
   const Tensor x = home().workspace.tensor(stack_.memory_tokens.shape);
   home().backend.copy(x, stack_.memory_tokens);
   const std::vector<Tensor> entered = room_for_entered(x.shape, 0, {});
-  go(0, {.rules = {}, .entered = entered}, x,
-     [&](const Stretch& stretch, const ForwardOptions& here, Tensor rows) { blocks(stretch, state, -x.rows(), here, rows, nullptr); });
+  go(0, {.rules = {}, .entered = entered}, x, x.rows(), [&](const Stretch& stretch, std::int64_t, const ForwardOptions& here, Tensor rows) {
+    blocks(stretch, state, -x.rows(), here, rows, nullptr);
+  });
   // Full, so that what is appended goes elsewhere.
   for (MixerState& layer : state.layers) layer.kv = layer.kv.first(layer.kv.length);
   begun_ = std::move(state.layers);
@@ -244,19 +245,22 @@ void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const 
   const auto tokens = static_cast<std::int64_t>(ids.size());
   const std::int64_t unwanted = observer ? 0 : tokens - std::min(options.outputs.value_or(tokens), tokens);
   const bool is_step = tokens == 1 && options.chunk_size == 0 && !(observer && observer->wants_all());
-  go(0, whole, hidden, [&](const Stretch& stretch, const ForwardOptions& here, Tensor x) {
+  const auto work = [&](const Stretch& stretch, std::int64_t begin, const ForwardOptions& here, Tensor x) {
+    const std::int64_t unwanted_here = std::clamp<std::int64_t>(unwanted - begin, 0, x.rows()), position = state.position + begin;
     const auto read = [&](Observer* shown) {
-      if (unwanted > 1 && stretch.first < layers() && stretch.end == layers()) {  // one is not worth a pass of its own
-        blocks_without_outputs(stretch, state, here, x, unwanted);
+      if (unwanted_here > 1 && stretch.first < layers() && stretch.end == layers()) {  // one is not worth a pass of its own
+        blocks_without_outputs(stretch, state, position, here, x, unwanted_here);
       } else {
-        blocks(stretch, state, state.position, here, x, shown);
+        blocks(stretch, state, position, here, x, shown);
       }
-      if (x.data != hidden.data || stretch.end < layers()) return;
+      if (stretch.place != Devices::home || stretch.end < layers()) return;
       if (shown) shown->residual(layers(), x);
-      if (options.logits) logits(options.logits, x.slice(tokens - options.logits.rows(), options.logits.rows()));
+      const bool is_last = begin + x.rows() == tokens;
+      if (options.logits && is_last) logits(options.logits, hidden.slice(tokens - options.logits.rows(), options.logits.rows()));
     };
     if (!is_step || !places_[stretch.place]->steps.run(step_key(stretch.first, state, here, x, observer), observer, read)) read(observer);
-  });
+  };
+  go(0, whole, hidden, piece_of(tokens, options, observer), work);
   state.position += tokens;
   require_whole_files();
 }
@@ -270,15 +274,16 @@ void Model::forward_from(std::int64_t layer, ModelState& state, const ForwardOpt
   // What layer 0 makes it makes anew.
   if (layer == 0 && plan_.companion == Companion::first_values)
     rest.companion = place_of(0).workspace.tensor({x.rows(), companion_parts() * plan_.hidden});
-  go(layer, rest, x,
-     [&](const Stretch& stretch, const ForwardOptions& here, Tensor rows) { blocks(stretch, state, state.position, here, rows, nullptr); });
+  go(layer, rest, x, x.rows(), [&](const Stretch& stretch, std::int64_t begin, const ForwardOptions& here, Tensor rows) {
+    blocks(stretch, state, state.position + begin, here, rows, nullptr);
+  });
 }
 
 /// x [T, D] through the last blocks; of the first rows, whose outputs nobody wants, the last block reads what its memory needs
-void Model::blocks_without_outputs(const Stretch& stretch, ModelState& state, const ForwardOptions& options, Tensor x,
-                                   std::int64_t unwanted) {
+void Model::blocks_without_outputs(const Stretch& stretch, ModelState& state, std::int64_t position, const ForwardOptions& options,
+                                   Tensor x, std::int64_t unwanted) {
   const std::int64_t last = layers() - 1, wanted = x.rows() - unwanted;
-  blocks({stretch.place, stretch.first, last}, state, state.position, options, x, nullptr);
+  blocks({stretch.place, stretch.first, last}, state, position, options, x, nullptr);
   ForwardOptions first = options, rest = options;
   const Tensor companion = companion_of(stack_.blocks.back(), options);
   std::vector<Tensor> entered(options.entered.begin(), options.entered.end());
@@ -290,10 +295,10 @@ void Model::blocks_without_outputs(const Stretch& stretch, ModelState& state, co
     }
     rest.entered = entered;
   }
-  replay(last, state.layers.back(), x.slice(0, unwanted), state.position, first);
+  replay(last, state.layers.back(), x.slice(0, unwanted), position, first);
   if (wanted == 0) return;
   if (wanted == 1) rest.chunk_size = 0;
-  blocks({stretch.place, last, layers()}, state, state.position + unwanted, rest, x.slice(unwanted, wanted), nullptr);
+  blocks({stretch.place, last, layers()}, state, position + unwanted, rest, x.slice(unwanted, wanted), nullptr);
 }
 
 /// Whether a part with these norms may add to the residual stream what it puts out, as it is.

@@ -32,6 +32,7 @@ struct ForwardOptions {
   // unless somebody observes. None: of all.
   std::optional<std::int64_t> outputs = {};
   Tensor logits = {};            // [n, V]: where those of the last n tokens go, n at most `outputs`; absent: nowhere
+  std::int64_t piece = 0;        // tokens that go from device to device together, where devices take turns; 0: as many as pays
   std::span<const Rules> rules;  // [layers]; empty: the model's own
   Tensor companion = {};  // [T, parts · D] of the same tokens (Companion), where a pass begins behind layer 0 of a model that has one
   std::span<const Tensor> entered = {};  // [layers] what entered each block, where a pass begins behind one that a later layer reads of
@@ -129,6 +130,8 @@ class Model {
   /// memory of backend(). Throws Error for ids outside the vocabulary.
   void forward(ModelState& state, std::span<const std::int32_t> ids, const ForwardOptions& options, Tensor hidden,
                Observer* observer = nullptr);
+  /// How many of a pass's tokens devices read together: fewer than all where several devices work on one piece each at a time.
+  std::int64_t piece_of(std::int64_t tokens, const ForwardOptions& options, const Observer* observer) const;
   /// Goes on with the blocks from `layer` on: x [T, D], the residual stream of the tokens behind the state's position as it enters that
   /// block, becomes what leaves the last one. Their states come forward; the position, and the states before them, stay.
   void forward_from(std::int64_t layer, ModelState& state, const ForwardOptions& options, Tensor x);
@@ -165,7 +168,9 @@ class Model {
     std::size_t place;
     std::int64_t first, end;
   };
-  using InStretch = std::function<void(const Stretch&, const ForwardOptions&, Tensor x)>;
+  struct Piece;
+  /// What a device does with x, tokens of a pass from `begin` on.
+  using InStretch = std::function<void(const Stretch&, std::int64_t begin, const ForwardOptions&, Tensor x)>;
 
   Model(std::shared_ptr<const Loaded> loaded, std::shared_ptr<Backend> backend);
   void require_whole_files() const;
@@ -173,7 +178,8 @@ class Model {
   Place& place_of(std::int64_t layer) const;
   template <class T>
   T brought(Place& place, T x);
-  void go(std::int64_t first, const ForwardOptions& options, Tensor x, const InStretch& work);
+  void pass_on(const Stretch& stretch, const ForwardOptions& options, Piece& piece, const InStretch& work);
+  void go(std::int64_t first, const ForwardOptions& options, Tensor x, std::int64_t piece, const InStretch& work);
   void norm(Place& at, Tensor y, ConstTensor x, const Stack::Block::Norm& by, float eps);
   ConstTensor beside(Place& at, ConstTensor x, ConstTensor companion);
   std::vector<Tensor> room_for_entered(const Shape& rows, std::int64_t first, std::span<const Tensor> known);
@@ -184,7 +190,8 @@ class Model {
   void finish_part(Place& at, Tensor y, const Stack::Block::Norms& norms, float eps);
   void blocks(const Stretch& stretch, ModelState& state, std::int64_t position, const ForwardOptions& options, Tensor x,
               Observer* observer);
-  void blocks_without_outputs(const Stretch& stretch, ModelState& state, const ForwardOptions& options, Tensor x, std::int64_t unwanted);
+  void blocks_without_outputs(const Stretch& stretch, ModelState& state, std::int64_t position, const ForwardOptions& options, Tensor x,
+                              std::int64_t unwanted);
 
   std::shared_ptr<const Loaded> loaded_;
   std::shared_ptr<Backend> backend_;

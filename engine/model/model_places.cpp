@@ -55,30 +55,69 @@ T Model::brought(Place& place, T x) {
   return there;
 }
 
-/// x [T, D], at home, through the blocks from `first` on, from device to device, and home again: `work` does those of one device.
-void Model::go(std::int64_t first, const ForwardOptions& options, Tensor x, const InStretch& work) {
+/// How many tokens of a pass go from device to device together: all of them, unless several devices can be kept busy by turns.
+std::int64_t Model::piece_of(std::int64_t tokens, const ForwardOptions& options, const Observer* observer) const {
+  const bool side_by_side =
+      places_.size() > 1 && std::ranges::all_of(places_, [](const auto& place) { return place->backend.has_own_memory(); });
+  if (!side_by_side || tokens == 1 || (observer && !observer->takes_pieces())) return tokens;
+  if (options.piece > 0) return std::min(options.piece, tokens);
+  constexpr std::int64_t pieces = 8, fewest = 512, most = 2048;  // fewer tokens leave a device less to do at once
+  const std::int64_t wanted = std::clamp(tokens / pieces, fewest, most), chunk = std::max<std::int64_t>(options.chunk_size, 1);
+  return std::min((wanted + chunk - 1) / chunk * chunk, tokens);  // cut between chunks
+}
+
+/// Where some tokens of a pass are on their way.
+struct Model::Piece {
+  std::int64_t begin;
+  Tensor at_home, now;
+};
+
+/// A piece through the blocks of one device.
+void Model::pass_on(const Stretch& stretch, const ForwardOptions& options, Piece& piece, const InStretch& work) {
+  Place& at = *places_[stretch.place];
+  const std::int64_t n = piece.at_home.rows();
+  const Tensor entering = stretch.place == Devices::home ? piece.at_home : at.workspace.tensor(piece.at_home.shape);
+  if (entering.data != piece.now.data) backend_->copy(entering, piece.now);
+  piece.now = entering;
+  ForwardOptions here = options;
+  if (here.companion) here.companion = here.companion.slice(piece.begin, n);
+  std::vector<Tensor> entered(options.entered.begin(), options.entered.end());
+  for (Tensor& rows : entered) {
+    if (rows) rows = rows.slice(piece.begin, n);
+  }
+  for (std::int64_t layer = stretch.first; layer < stretch.end; ++layer) {
+    const Stack::Block& block = stack_.blocks[static_cast<std::size_t>(layer)];
+    if (!block.reads_companion) continue;
+    if (block.companion_layer < 0) here.companion = brought(at, here.companion);
+    if (block.companion_layer < 0 || entered.empty()) continue;
+    Tensor& other = entered[static_cast<std::size_t>(block.companion_layer)];
+    if (block.companion_layer < stretch.first) other = brought(at, other);
+  }
+  here.entered = entered;
+  work(stretch, piece.begin, here, piece.now);
+}
+
+/// x [T, D], at home, through the blocks from `first` on, from device to device, and home again, so many tokens at a time: `work` does
+/// those of one device.
+void Model::go(std::int64_t first, const ForwardOptions& options, Tensor x, std::int64_t piece, const InStretch& work) {
   std::list<Workspace::Mark> marks;
   for (const std::unique_ptr<Place>& place : places_) marks.emplace_back(place->workspace);
-  Tensor now = x;
+  std::vector<Stretch> way;
   for (Stretch stretch : stretches_) {
     if (stretch.end <= first && stretch.first != layers()) continue;
     stretch.first = std::max(first, stretch.first);
-    Place& at = *places_[stretch.place];
-    const Tensor entering = stretch.place == Devices::home ? x : at.workspace.tensor(x.shape);
-    if (entering.data != now.data) backend_->copy(entering, now);
-    now = entering;
-    ForwardOptions here = options;
-    std::vector<Tensor> entered(options.entered.begin(), options.entered.end());
-    for (std::int64_t layer = stretch.first; layer < stretch.end; ++layer) {
-      const Stack::Block& block = stack_.blocks[static_cast<std::size_t>(layer)];
-      if (!block.reads_companion) continue;
-      if (block.companion_layer < 0) here.companion = brought(at, here.companion);
-      if (block.companion_layer < 0 || entered.empty()) continue;
-      Tensor& other = entered[static_cast<std::size_t>(block.companion_layer)];
-      if (block.companion_layer < stretch.first) other = brought(at, other);
-    }
-    here.entered = entered;
-    work(stretch, here, now);
+    way.push_back(stretch);
+  }
+  std::vector<Piece> pieces;
+  for (std::int64_t begin = 0; begin < x.rows(); begin += piece) {
+    const Tensor rows = x.slice(begin, std::min(piece, x.rows() - begin));
+    pieces.push_back({begin, rows, rows});
+  }
+  // In each turn every piece that is on its way goes on by one device, the foremost first: a copy waits for all that its source was given.
+  const std::int64_t stages = std::ssize(way), count = std::ssize(pieces);
+  for (std::int64_t turn = 0; turn < count + stages - 1; ++turn) {
+    for (std::int64_t i = std::max<std::int64_t>(0, turn - stages + 1); i <= std::min(turn, count - 1); ++i)
+      pass_on(way[static_cast<std::size_t>(turn - i)], options, pieces[static_cast<std::size_t>(i)], work);
   }
 }
 

@@ -21,6 +21,8 @@ class Observer {
   virtual bool wants(std::string_view /*name*/) const { return true; }
   /// As ChannelSink::wants_all.
   virtual bool wants_all() const { return false; }
+  /// Whether a layer's tokens may be shown some at a time, in order.
+  virtual bool takes_pieces() const { return false; }
 };
 
 }  // namespace statescope

@@ -22,7 +22,7 @@ std::string gigabytes(std::size_t bytes) {
 
 std::size_t bytes_on(const PartBytes& part, const DeviceRoom& room) { return room.own_memory ? part.own : part.host; }
 
-/// Fills each device up to the share of its room, in order, but the host with so many layers exactly. None where some are left over.
+/// Layers in order, up to the share of each device's room, but on the host exactly so many. None where some are left over.
 std::optional<std::vector<std::size_t>> filled(std::span<const PartBytes> parts, std::span<const DeviceRoom> rooms, double share,
                                                std::size_t on_host) {
   const std::size_t layers = parts.size() - 1;
@@ -30,8 +30,9 @@ std::optional<std::vector<std::size_t>> filled(std::span<const PartBytes> parts,
   for (std::size_t device = 0; device < rooms.size(); ++device) {
     const DeviceRoom& room = rooms[device];
     std::size_t taken = device == Devices::home ? bytes_on(parts.back(), room) : 0, count = 0;
-    const double most = (room.own_memory ? share : 1.0) * static_cast<double>(room.bytes);
-    if (static_cast<double>(taken) > most) return std::nullopt;
+    const double all = static_cast<double>(room.bytes);
+    const double most = room.own_memory ? std::min(all, share * all + static_cast<double>(taken)) : all;
+    if (static_cast<double>(taken) > all) return std::nullopt;
     while (of_layer.size() < layers && (room.own_memory || count < on_host)) {
       taken += bytes_on(parts[of_layer.size()], room);
       if (static_cast<double>(taken) > most) break;
@@ -58,7 +59,7 @@ std::vector<std::string> reasons_of(std::span<const PartBytes> parts, std::span<
     std::size_t bytes = device == Devices::home ? bytes_on(parts.back(), room) : 0;
     for (std::size_t i = first; i < first + count; ++i) bytes += bytes_on(parts[i], room);
     const char* const more = device == Devices::home ? ", embedding and unembedding" : "";
-    const char* const why = room.own_memory ? "each device fills the same share of its room"
+    const char* const why = room.own_memory ? "layers fill the same share of each device's room"
                             : count > 0     ? "the other devices have no room for them"
                                             : "the other devices have room for all layers";
     reasons.push_back(fmt::format("{}: {}{}, {} of the {} that it has room for; {}", room.name, layers_text(first, count), more,

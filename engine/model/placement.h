@@ -38,8 +38,8 @@ struct DeviceRoom {
 /// What every layer takes, and behind them what belongs to none: embeddings, the last norm, the head.
 std::vector<PartBytes> part_bytes(const Plan& plan, const std::vector<StoredTensor>& tensors);
 
-/// In the order of the devices, each of which fills the same share of its room; what has no room on those with memory of their own is left
-/// to the host. The last of `parts` is the first device's. Throws Error where there is no room.
+/// In the order of the devices, the same share of the room of each; what has no room on those with memory of their own is left to the host.
+/// The last of `parts` is the first device's, beside its share. Throws Error where there is no room.
 Placement place_layers(std::span<const PartBytes> parts, std::span<const DeviceRoom> rooms);
 
 /// The same, but where there is no room, and the host is not among the devices, the experts of the last layers stay in the host's memory,

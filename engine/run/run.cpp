@@ -40,6 +40,7 @@ class Run::Recorder final : public Observer {
     if (name == "partition_selected") routes->selected.append(values);
   }
   bool wants(std::string_view name) const override { return name == "partition_gate" || name == "partition_selected"; }
+  bool takes_pieces() const override { return true; }
 
  private:
   Run& run_;
@@ -185,10 +186,11 @@ void Run::read_span(std::span<const std::int32_t> ids) {
   const std::int64_t read = tokens() + std::ssize(ids);
   if (read == schedule_.next_stop(tokens())) edit_states(read);
   reading_ = false;
-  add_tokens(ids);
+  const auto piece = static_cast<std::size_t>(model_->piece_of(std::ssize(ids), options, &recorder));
+  for (std::size_t begin = 0; begin < ids.size(); begin += piece) add_tokens(ids.subspan(begin, std::min(piece, ids.size() - begin)));
 }
 
-/// Of one pass.
+/// Of one pass, or of what devices read together of it.
 void Run::add_tokens(std::span<const std::int32_t> ids) {
   ids_.insert(ids_.end(), ids.begin(), ids.end());
   if (!passes_.empty() && passes_.back().tokens == std::ssize(ids)) {
