@@ -255,7 +255,7 @@ std::string score_for(std::optional<Scoring>& scoring, const EvalArguments& argu
 int eval_once(const EvalArguments& arguments, Ranks* ranks) {
   std::optional<Interruption> interruption;  // before the first draft, whose own handler ends the program without a word
   if (arguments.engine.place.empty()) interruption.emplace();
-  ReportFile json(arguments.json, arguments.force), csv(arguments.csv, arguments.force);
+  ReportFile json_file(arguments.json, arguments.force), csv_file(arguments.csv, arguments.force);
   if (arguments.hdf5 == "-") throw OptionsError("--hdf5 writes a file, not to standard output");
   { const ReportFile says_what_is_in_the_way(arguments.hdf5, arguments.force); }
   std::optional<JobPlace> there;
@@ -272,9 +272,9 @@ int eval_once(const EvalArguments& arguments, Ranks* ranks) {
     if (Interruption::asked()) throw Error("interrupted; no scores were written");
     throw;
   }
-  print_report(eval_table(all.scores), {&json, &csv});
-  json.write(eval_json(all.scores));
-  csv.write(eval_csv(all.scores));
+  print_report(eval_table(all.scores), {&json_file, &csv_file});
+  json_file.write(eval_json(all.scores));
+  csv_file.write(eval_csv(all.scores));
   if (!arguments.hdf5.empty()) write_scores_hdf5(all.scores, arguments.hdf5, arguments.force);
   for (const std::string& why : all.broken) print_failure(why);
   return all.broken.empty() ? 0 : 1;

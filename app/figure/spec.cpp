@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostBytes = 64 << 20, kMostPanels = 100;
 constexpr double kLeastMm = 20, kMostMm = 600;
-constexpr std::int64_t kMost = std::int64_t{1} << 31;
+constexpr std::int64_t kMostIndex = std::int64_t{1} << 31;
 
 struct Preset {
   std::string_view name;
@@ -123,7 +123,7 @@ PromptInput prompt_in(const json& value, const std::string& place) {
   object.take("expected", input.expected);
   if (const json* ids = object.find("ids")) {
     if (!ids->is_array()) object.wrong("ids", "a list of token ids");
-    for (const json& id : *ids) input.ids.push_back(static_cast<std::int32_t>(object.integer_of(id, "ids", 0, kMost - 1)));
+    for (const json& id : *ids) input.ids.push_back(static_cast<std::int32_t>(object.integer_of(id, "ids", 0, kMostIndex - 1)));
   }
   input.spans = spans_in(object, place, std::ssize(input.text));
   input.turns = turns_in(object, place);
@@ -162,16 +162,16 @@ FigurePanel panel_in(const json& value, const std::string& place) {
   object.take("view", panel.view);
   object.take("chart", panel.chart);
   object.take("data", panel.data);
-  object.take("length", panel.length, 1, kMost);
-  object.take("load", panel.load, 0, kMost);
+  object.take("length", panel.length, 1, kMostIndex);
+  object.take("load", panel.load, 0, kMostIndex);
   read_run(object, panel);
-  object.take("layer", panel.layer, 0, kMost);
-  object.take("head", panel.head, 0, kMost);
-  object.take("slot", panel.slot, 0, kMost);
-  object.take("token", panel.token, -kMost, kMost);
-  object.take("reference", panel.reference, -kMost, kMost);
-  if (const json* row = object.find("row")) panel.row = *row == "all" ? kAllRows : object.integer_of(*row, "row", -1, kMost);
-  object.take("column", panel.column, -1, kMost);
+  object.take("layer", panel.layer, 0, kMostIndex);
+  object.take("head", panel.head, 0, kMostIndex);
+  object.take("slot", panel.slot, 0, kMostIndex);
+  object.take("token", panel.token, -kMostIndex, kMostIndex);
+  object.take("reference", panel.reference, -kMostIndex, kMostIndex);
+  if (const json* row = object.find("row")) panel.row = *row == "all" ? kAllRows : object.integer_of(*row, "row", -1, kMostIndex);
+  object.take("column", panel.column, -1, kMostIndex);
   object.take("mode", panel.mode);
   if (object.find("knob")) object.take("knob", panel.knob.emplace(), -1e12, 1e12);
   if (const json* range = object.find("range")) panel.range = range_in(*range, object);
