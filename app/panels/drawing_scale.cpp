@@ -6,7 +6,7 @@
 namespace statescope {
 namespace {
 
-constexpr float step = 0.05f, nearly = 0.97f;
+constexpr float kStep = 0.05f, kNearly = 0.97f;
 
 /// Draws nothing: only where plots are is asked.
 class PlotCanvas final : public Canvas {
@@ -48,12 +48,12 @@ float DrawingScale::of(const View& view, const Canvas& canvas, Rect area, const 
     view.draw(plots, area, at);
     return plots.largest();
   };
-  const float least = nearly * largest_at(1);
+  const float least = kNearly * largest_at(1);
   if (least <= 0) return frame.scale;  // no plot, or nothing to show yet
-  auto steps = static_cast<int>(std::lround((frame.scale - 1) / step));
-  while (steps > 0 && largest_at(1 + static_cast<float>(steps) * step) < least) --steps;
+  auto steps = static_cast<int>(std::lround((frame.scale - 1) / kStep));
+  while (steps > 0 && largest_at(1 + static_cast<float>(steps) * kStep) < least) --steps;
   known_ = subject;
-  return scale_ = 1 + static_cast<float>(steps) * step;
+  return scale_ = 1 + static_cast<float>(steps) * kStep;
 }
 
 }  // namespace statescope

@@ -37,7 +37,7 @@ struct NeedleGridQuestion {
 /// One prompt of that grid, and where in its answer to look.
 struct NeedleExample {
   std::int64_t needles = 1, length = 0;
-  int depth = 0;  // percent
+  int depth = 0;         // percent
   std::string haystack;  // empty: what the model is given
   std::int64_t index = 0, place = 0;
 };
