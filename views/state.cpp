@@ -63,7 +63,9 @@ SlotMatrix build_slot(const Snapshot& snapshot, const LayerInfo& layer, std::int
 /// What a layer keeps that has no matrix state.
 std::string instead_of_state(const LayerInfo& layer) {
   if (layer.memory == "softmax attention")
-    return Views::tr("Softmax attention keeps the key and the value of every token instead, and compares the query with all of them.");
+    return Views::tr(
+        "Softmax attention keeps something of every token instead, such as its key and its value, and compares the query with those that "
+        "it looks at.");
   if (layer.memory == "short convolution")
     return Views::tr("A gated short convolution keeps its last few gated inputs instead; what lies further back is forgotten.");
   if (layer.memory == "no memory") return Views::tr("It works on each token by itself, and keeps nothing from one to the next.");
@@ -142,15 +144,18 @@ const HeadState* taken_away(const Snapshot& snapshot, const Findings& findings, 
   return other;
 }
 
+/// Whether tokens take away what a key reads.
+bool erases(const LayerInfo& layer) { return layer.memory.find("delta") != std::string::npos || layer.mixer == "rwkv7"; }
+
 /// [slots, K, V] of what the mode shows; empty: it is not known, and `data` says why.
 std::vector<float> matrices_of(const Snapshot& snapshot, const Findings& findings, StateData& data) {
   const HeadState& after = data.moving() ? snapshot.before : snapshot.state;
   const std::int64_t cells = data.rows * data.columns;
   std::vector<float> shown(static_cast<std::size_t>(after.slots * cells));
-  if (data.mode == StateMode::erase && layer_of(snapshot)->memory.find("delta") == std::string::npos) {
+  if (data.mode == StateMode::erase && !erases(*layer_of(snapshot))) {
     data.headline = Views::tr("The memory of layer {} erases nothing", snapshot.layer);
     data.detail = Views::tr(
-        "A decayed outer product only fades. The delta rule (DeltaNet, Gated DeltaNet) takes away what a key reads before it writes.");
+        "What it holds only fades. The delta rule (DeltaNet, Gated DeltaNet, RWKV-7) takes away what a key reads before it writes.");
     return {};
   }
   if (data.mode == StateMode::decay || data.mode == StateMode::erase || data.mode == StateMode::write) {

@@ -247,8 +247,9 @@ std::string writer_text(const AskedRun& run, std::int64_t token) { return token 
 
 std::string writers_text(const History& history) {
   const bool memory_tokens = !history.token.empty() && history.token.front() < 0;
-  return memory_tokens ? fmt::format("{} and {} tokens", kMemoryTokensText, history.token.size() - 1)
-                       : fmt::format("{} tokens", history.token.size());
+  const std::size_t tokens = history.token.size() - (memory_tokens ? 1 : 0);
+  const std::string counted = tokens == 1 ? "1 token" : fmt::format("{} tokens", tokens);
+  return memory_tokens ? fmt::format("{} and {}", kMemoryTokensText, counted) : counted;
 }
 
 void print_history(const AskedRun& run, const HistoryQuestion& question, const History& history, const std::vector<std::size_t>& order,

@@ -157,7 +157,7 @@ Cursor cursor_of(const FigurePanel& panel, const RunInfo& run) {
   if (panel.reference) cursor.reference = token_of(*panel.reference, run);
   check_index("layer", cursor.layer, std::ssize(run.model.layers));
   const LayerInfo& layer = run.model.layers[static_cast<std::size_t>(cursor.layer)];
-  check_index("head", cursor.head, std::max<std::int64_t>(1, layer.heads));
+  if (layer.has_state()) check_index("head", cursor.head, layer.heads);  // softmax attention says its heads with the answer
   check_index("slot", cursor.slot, std::max<std::int64_t>(1, layer.slots()));
   if (cursor.row >= 0) check_index("row", cursor.row, layer.rows);
   if (cursor.column >= 0) check_index("column", cursor.column, layer.columns);

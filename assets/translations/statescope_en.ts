@@ -2286,10 +2286,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Softmax attention keeps the key and the value of every token instead, and compares the query with all of them.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>A gated short convolution keeps its last few gated inputs instead; what lies further back is forgotten.</source>
         <translation type="unfinished"></translation>
     </message>
@@ -2331,10 +2327,6 @@
     </message>
     <message>
         <source>The memory of layer {} erases nothing</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>A decayed outer product only fades. The delta rule (DeltaNet, Gated DeltaNet) takes away what a key reads before it writes.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -4063,6 +4055,14 @@
     </message>
     <message>
         <source>The model expects {}, {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Softmax attention keeps something of every token instead, such as its key and its value, and compares the query with those that it looks at.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What it holds only fades. The delta rule (DeltaNet, Gated DeltaNet, RWKV-7) takes away what a key reads before it writes.</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

@@ -143,7 +143,8 @@ AttentionRows rows_of(const AttentionQuestion& question, const AttentionPart& pa
     return rows;
   }
   const MemoryTrace* trace = evidence.trace(question.layer);
-  if (!trace || trace->of_cells() || trace->steps > 1) throw Error("No single weight leads from a token to what this memory reads.");
+  if (!trace || trace->of_cells() || trace->steps > 1)
+    throw Error("No single weight leads from a token to what this memory reads. The history of a read tells what each token adds to it.");
   check_index("head", question.head, trace->H);
   if (question.slot >= 0) check_index("slot", question.slot, std::ssize(trace->slots));
   AttentionRows rows = of_slots(question, part, evidence, *trace, done);

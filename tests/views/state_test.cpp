@@ -236,7 +236,7 @@ TEST_CASE("layers without a matrix say what they keep") {
   const Sample sample({.tokens = 5});
   const StateData data = build_state(sample.attention_at(2), {});
   CHECK(data.headline == "Layer 1 (softmax_attention) keeps no matrix state");
-  CHECK(data.detail.find("key and the value of every token") != std::string::npos);
+  CHECK(data.detail.find("something of every token") != std::string::npos);
   Snapshot pending = sample.at(2);
   pending.state = {};
   CHECK(build_state(pending, {}).headline == "The state of layer 0 has not been computed yet");
@@ -308,6 +308,11 @@ TEST_CASE("decay, erasure and writing are shown one by one; a memory without the
   const Cursor cursor{.token = 1, .head = 1, .slot = 1, .row = 0, .column = 1};
   CHECK(build_state(snapshot, cursor, {}, StateMode::erase).headline == "The memory of layer 0 erases nothing");
   CHECK(build_state(snapshot, cursor, {}, StateMode::write).headline == "What the token did to the memory has not been worked out yet");
+  Snapshot of_rwkv7 = snapshot;
+  RunInfo other = *snapshot.run;
+  other.model.layers[0].mixer = "rwkv7";
+  of_rwkv7.run = std::make_shared<RunInfo>(other);
+  CHECK(build_state(of_rwkv7, cursor, {}, StateMode::erase).headline == "What the token did to the memory has not been worked out yet");
   Update update{2, 2, 3, std::vector<float>(12), std::vector<float>(12), std::vector<float>(12), std::vector<float>(4)};
   update.decayed[7] = -0.25f;
   update.written[7] = 2;

@@ -260,6 +260,27 @@ TEST_CASE("figure: attention of one partition, a way to look that only its layer
   CHECK(error_of(arguments).find("attention has no mode 'Only partition 99': there are ") != std::string::npos);
 }
 
+TEST_CASE("figure: any head of softmax attention, and what RWKV-7 erases", "[figure]") {
+  const QTemporaryDir folder;
+  FigureArguments arguments = similarity(folder, "figure.svg");
+  arguments.panel.view = "attention";
+  arguments.checkpoints = {"niah-transformer.h5"};
+  arguments.force = true;
+  std::vector<QByteArray> weights;
+  for (const std::int64_t head : {0, 1}) {
+    arguments.panel.head = head;
+    arguments.data = folder.filePath("weights.csv").toStdString();
+    REQUIRE(figure_command(arguments) == 0);
+    weights.push_back(bytes(arguments.data));
+  }
+  CHECK(weights[0] != weights[1]);
+  FigureArguments erased = similarity(folder, "erased.svg");
+  erased.panel.view = "state";
+  erased.panel.mode = "Erase";
+  erased.checkpoints = {"niah-rwkv7.h5"};
+  CHECK(error_of(erased).empty());
+}
+
 TEST_CASE("figure: a failure is one line and leaves nothing", "[figure]") {
   const QTemporaryDir folder;
   const FigureArguments sound = similarity(folder, "figure.pdf");

@@ -86,7 +86,8 @@ TEST_CASE("answers: a window of the attention map is the read-outs of its tokens
       const MemoryTrace* trace = run.evidence.trace(l);
       if (!trace || normalised(run.evidence, l, run.evidence.traces(l).size()) || run.model->layout(l).steps > 1) continue;
       if (trace->of_cells()) {  // every channel has a map of its own
-        CHECK_THROWS_WITH(Window(run.evidence, l, 0, kFrom, kTo), "No single weight leads from a token to what this memory reads.");
+        CHECK_THROWS_WITH(Window(run.evidence, l, 0, kFrom, kTo),
+                          Catch::Matchers::ContainsSubstring("No single weight leads from a token to what this memory reads."));
         continue;
       }
       ++layers;
@@ -230,7 +231,8 @@ TEST_CASE("answers: levels of states are read token by token, each level by itse
   SmallEvidence same(s4_config("diag"), kTokens);
   CHECK_THROWS_WITH(answer(DecayQuestion{.layer = 1, .from = 0, .to = kTokens}, same.evidence),
                     "layer 1 forgets alike at every token, as fast as its weights say");
-  CHECK_THROWS_WITH(Window(same.evidence, 1, 0, kFrom, kTo), "No single weight leads from a token to what this memory reads.");
+  CHECK_THROWS_WITH(Window(same.evidence, 1, 0, kFrom, kTo),
+                    Catch::Matchers::ContainsSubstring("No single weight leads from a token to what this memory reads."));
 }
 
 TEST_CASE("answers: all slots together are their sum; in MoM weighed as the model weighs its memories") {
