@@ -22,8 +22,9 @@ void print_layers(const ModelInfo& info) {
     const std::string axes = layer.rows > 0 ? fmt::format("  {} × {}", layer.row_name, layer.column_name) : "";
     const std::string device = placed ? fmt::format("{:<9}", layer.device) : "";
     const std::string experts = layer.experts > 0 ? fmt::format("  {} experts, {} a token", layer.experts, layer.chosen_experts) : "";
-    fmt::print("{:<7}{}{:<22}{:<24}{:>6}{:>10}{}{}{}\n", i, device, layer.mixer, layer.memory,
-               layer.heads > 0 ? fmt::format("{}", layer.heads) : "", state, axes, slots, experts);
+    const char* const beside = layer.attends_beside ? "; softmax attention beside it" : "";
+    fmt::print("{:<7}{}{:<22}{:<24}{:>6}{:>10}{}{}{}{}\n", i, device, layer.mixer, layer.memory,
+               layer.heads > 0 ? fmt::format("{}", layer.heads) : "", state, axes, slots, beside, experts);
   }
   for (const std::string& reason : info.placement) fmt::print("{}\n", reason);
 }

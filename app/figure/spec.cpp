@@ -348,8 +348,8 @@ void check_panel(const FigurePanel& panel) {
     for (const ViewRow& each : view_catalogue()) known += (known.empty() ? "" : ", ") + std::string(each.id);
     throw Error(fmt::format("there is no view {}: there are {}", in_quotes(panel.view), known));
   }
-  // Attention goes on with a mode for each partition of a layer: these are known once it is built (view_picture.cpp).
-  const bool of_layer = panel.view == "attention" && panel.mode.starts_with("Only ");
+  // Attention has modes of a layer's: each partition, and what attends beside a memory. They are known once it is built (view_picture.cpp).
+  const bool of_layer = panel.view == "attention" && (panel.mode.starts_with("Only ") || panel.mode == "Attention beside the memory");
   if (!panel.mode.empty() && !of_layer) mode_number(*row->make(), row->id, panel.mode);
   if (panel.checkpoints.empty() || panel.checkpoints.size() > 2) throw Error("a view has one checkpoint, or two where it compares them");
 }

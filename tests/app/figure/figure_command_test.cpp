@@ -274,6 +274,12 @@ TEST_CASE("figure: any head of softmax attention, and what RWKV-7 erases", "[fig
     weights.push_back(bytes(arguments.data));
   }
   CHECK(weights[0] != weights[1]);
+  FigureArguments beside = similarity(folder, "beside.svg");
+  beside.panel = {.view = "attention", .mode = "Attention beside the memory"};
+  beside.checkpoints = {from_source("tests/golden/models/falcon_h1")};
+  beside.prompt = {};
+  beside.prompt.ids = ids_of(folder);
+  CHECK(error_of(beside).empty());
   FigureArguments erased = similarity(folder, "erased.svg");
   erased.panel.view = "state";
   erased.panel.mode = "Erase";
