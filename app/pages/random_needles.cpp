@@ -21,12 +21,12 @@ constexpr int most_draws = 1'000'000;
 RandomNeedles::RandomNeedles(Navigator& navigator, QWidget* parent) : QWidget(parent), navigator_(navigator) {
   auto* layout = new QGridLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
-  const auto field = [&](const QString& name, const QString& means, int most, double value) {
+  const auto field = [&](const QString& name, const QString& means, int least, int most, double value) {
     auto* label = new QLabel(name, this);
     label->setObjectName("small");
     auto* box = new NumberBox(this);
     box->setDecimals(0);
-    box->setRange(name == tr("Depth") ? 0 : 1, most);
+    box->setRange(least, most);
     box->setValue(value);
     box->setAccessibleName(means);
     box->setToolTip(means);
@@ -36,9 +36,9 @@ RandomNeedles::RandomNeedles(Navigator& navigator, QWidget* parent) : QWidget(pa
     layout->addWidget(box, 1, column);
     return box;
   };
-  length_ = field(tr("Length"), tr("Length of the text: words, or bytes where the model reads bytes"), most_length, usual_length);
-  needles_ = field(tr("Needles"), tr("How many needles the text holds; one of them is asked for"), most_needles, usual_needles);
-  depth_ = field(tr("Depth"), tr("How deep the needle stands that is asked for, in percent of the text"), 100, 50);
+  length_ = field(tr("Length"), tr("Length of the text: words, or bytes where the model reads bytes"), 1, most_length, usual_length);
+  needles_ = field(tr("Needles"), tr("How many needles the text holds; one of them is asked for"), 1, most_needles, usual_needles);
+  depth_ = field(tr("Depth"), tr("How deep the needle stands that is asked for, in percent of the text"), 0, 100, 50);
   depth_->setSuffix(QStringLiteral(" %"));
   auto* again = new QPushButton(tr("Draw needles"), this);
   layout->addWidget(again, 2, 1, 1, -1);

@@ -360,22 +360,6 @@ void MainWindow::arrange_as(const Preset& preset) {
   stage_->begin_with_first();
 }
 
-/// What runs open with shows what memories of their kind do, and what all the models beside each other have, until somebody arranges the
-/// views. A lesson's are its own.
-void MainWindow::reopen_views() {
-  if (lesson_->lesson() || !navigator_->run()) return;
-  std::vector<const ModelInfo*> models{&navigator_->run()->model};
-  for (const auto& peer : comparison_->peers())
-    if (const auto& run = peer->navigator().run()) models.push_back(&run->model);
-  const OpeningViews before = std::exchange(opening_views_, opening_views(models));
-  if (before == opening_views_) return;
-  remember("opening-views", QStringList{QString::fromStdString(opening_views_[0]), QString::fromStdString(opening_views_[1])});
-  const Arrangement arrangement = reopened(stage_->arrangement(), before, opening_views_);
-  if (arrangement == stage_->arrangement()) return;
-  arrange(arrangement);
-  if (models.size() > 1) say(tr("The views are those that all of these models have something to show in"));
-}
-
 void MainWindow::keep_arrangement() {
   kept_ = stage_->arrangement();
   remember("own-arrangement", to_text(*kept_));
