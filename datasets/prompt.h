@@ -11,7 +11,7 @@ namespace statescope {
 
 enum class PromptPart { needle, question, answer };
 
-/// Bytes [begin, end) of the text.
+/// Bytes [begin, end) of the text, or tokens where there are ids.
 struct PromptSpan {
   PromptPart part = PromptPart::needle;
   std::size_t begin = 0, end = 0;

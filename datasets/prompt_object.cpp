@@ -108,8 +108,9 @@ class ObjectReader {
       prompt.spans = answer_spans(prompt.text, prompt.answers, asked);
       return prompt;
     }
-    if (!object["spans"].is_array()) fail("\"spans\" is not a list of objects");
-    for (const json& each : object["spans"]) prompt.spans.push_back(span(each, prompt.text));
+    prompt.spans = spans(object, prompt.text.size(), "bytes");
+    for (const PromptSpan& span : prompt.spans)
+      if (splits_character(prompt.text, span.begin) || splits_character(prompt.text, span.end)) fail("a span cuts a character in two");
     return prompt;
   }
 
@@ -122,12 +123,17 @@ class ObjectReader {
     return joined(texts(value, wrong));
   }
 
-  PromptSpan span(const json& object, const std::string& text) const {
-    if (!object.is_object()) fail("\"spans\" is not a list of objects");
-    const PromptSpan span{part(object), offset(object, "begin", text.size()), offset(object, "end", text.size())};
-    if (span.begin >= span.end) fail("a span ends where it begins, or before");
-    if (splits_character(text, span.begin) || splits_character(text, span.end)) fail("a span cuts a character in two");
-    return span;
+  /// Within `length` of what they count.
+  std::vector<PromptSpan> spans(const json& object, std::size_t length, const std::string& counted) const {
+    const json list = object.value("spans", json::array());
+    if (!list.is_array()) fail("\"spans\" is not a list of objects");
+    std::vector<PromptSpan> spans;
+    for (const json& each : list) {
+      if (!each.is_object()) fail("\"spans\" is not a list of objects");
+      spans.push_back({part(each), offset(each, "begin", length, counted), offset(each, "end", length, counted)});
+      if (spans.back().begin >= spans.back().end) fail("a span ends where it begins, or before");
+    }
+    return spans;
   }
   PromptPart part(const json& span) const {
     static constexpr std::array<std::string_view, 3> names{"needle", "question", "answer"};
@@ -136,10 +142,10 @@ class ObjectReader {
       if (name == names[i]) return static_cast<PromptPart>(i);
     fail("a span has no \"part\" that is needle, question or answer");
   }
-  std::size_t offset(const json& span, const char* key, std::size_t limit) const {
+  std::size_t offset(const json& span, const char* key, std::size_t limit, const std::string& counted) const {
     const json offset = span.value(key, json());
     if (!offset.is_number_unsigned() || offset.get<std::uint64_t>() > limit)
-      fail(std::string("a span has no \"") + key + "\" between 0 and the " + std::to_string(limit) + " bytes of the prompt");
+      fail(std::string("a span has no \"") + key + "\" between 0 and the " + std::to_string(limit) + " " + counted + " of the prompt");
     return offset.get<std::size_t>();
   }
 
@@ -155,6 +161,7 @@ class ObjectReader {
     if (!are_ids(path_, object[key], where_)) fail(std::string("has neither text nor token ids under \"") + key + "\"");
     Prompt prompt{.text = {}, .ids = ids_of(object[key]), .expected = {}, .answers = answers(object), .spans = {}};
     prompt.expected = joined(prompt.answers);
+    prompt.spans = spans(object, prompt.ids.size(), "tokens");
     return prompt;
   }
 

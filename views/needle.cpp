@@ -166,7 +166,7 @@ NeedleData build_needle(const Snapshot& snapshot, const Cursor& cursor, const Fi
   if (question.end == 0) {
     data.message = {Views::tr("This prompt has no needle"),
                     Views::tr("Mark one in the prompt (Ctrl+T): select its words, then Needle; a model without a tokenizer has no words to "
-                              "select. In a prompt file \"spans\" name it by its bytes.")};
+                              "select. In a prompt file \"spans\" name it by its bytes, or in token ids by its tokens.")};
     return data;
   }
   if (!is_asked(question, run) && std::ssize(run.tokens) < run.prompt_length) {

@@ -7,8 +7,9 @@ namespace statescope {
 int needle_command(const NeedleArguments& arguments) {
   ReportFile json_file(arguments.json, arguments.force), page(arguments.html, arguments.force);
   JobPlace place(arguments.device, arguments.engine);
-  const NeedleJob job{
-      .prompt = place.prompt(arguments.prompt, arguments.checkpoint), .prompt_name = arguments.prompt.file, .events = arguments.events};
+  const NeedleJob job{.prompt = place.prompt(arguments.prompt, arguments.checkpoint),
+                      .prompt_name = arguments.prompt.file.empty() ? arguments.prompt.ids : arguments.prompt.file,
+                      .events = arguments.events};
   const auto [report, remark] = place.done(arguments.checkpoint, job, "needle");
   print_notes(report.notes);
   if (!remark.empty()) print_note(remark);

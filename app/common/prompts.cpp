@@ -1,5 +1,7 @@
 #include "app/common/prompts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <string_view>
@@ -34,6 +36,11 @@ PromptInput load_prompt(const PromptArguments& arguments, const std::string& fal
     input.text = *arguments.text;
   } else if (!arguments.ids.empty()) {
     input.ids = read_ids(arguments.ids);
+    input.spans = arguments.spans;
+    for (const TextSpan& span : input.spans) {
+      if (span.end > input.ids.size())
+        throw OptionsError(fmt::format("tokens {}:{} are asked for; {} has {}", span.begin, span.end, arguments.ids, input.ids.size()));
+    }
   } else if (const std::string file = arguments.file.empty() ? fallback : arguments.file; !file.empty()) {
     Prompt prompt = read_prompt(file, static_cast<std::size_t>(arguments.number));
     input.text = std::move(prompt.text);

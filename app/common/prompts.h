@@ -14,6 +14,7 @@ namespace statescope {
 struct PromptArguments {
   std::optional<std::string> text;
   std::string ids, file;
+  std::vector<TextSpan> spans;             // tokens of `ids` that mean something
   std::optional<std::string> chat;         // what the user says
   std::string chat_file;                   // JSON: messages, or a line of `statescope chat`
   std::vector<std::string> chat_settings;  // NAME=VALUE for the chat template

@@ -125,7 +125,7 @@ PromptInput prompt_in(const json& value, const std::string& place) {
     if (!ids->is_array()) object.wrong("ids", "a list of token ids");
     for (const json& id : *ids) input.ids.push_back(static_cast<std::int32_t>(object.integer_of(id, "ids", 0, kMostIndex - 1)));
   }
-  input.spans = spans_in(object, place, std::ssize(input.text));
+  input.spans = spans_in(object, place, std::max(std::ssize(input.text), std::ssize(input.ids)));
   input.turns = turns_in(object, place);
   object.nothing_else("a prompt");
   if (input.text.empty() == input.ids.empty()) object.refuse("has neither or both of \"text\" and \"ids\"");

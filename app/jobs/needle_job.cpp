@@ -17,7 +17,16 @@ TokenRange needle_of(const RunInfo& info, const std::string& prompt) {
   for (const TokenSpan& span : info.spans) {
     if (span.kind == SpanKind::needle) return {span.begin, span.end};
   }
-  throw Error(prompt + ": no span of it is a needle: {\"part\": \"needle\", \"begin\": …, \"end\": …} in bytes");
+  throw Error(prompt +
+              ": no span of it is a needle: {\"part\": \"needle\", \"begin\": …, \"end\": …} in bytes, or in tokens where it has ids");
+}
+
+/// The token after which the answer is predicted: before an answer that the prompt has itself, else its last.
+std::int64_t question_of(const RunInfo& info, TokenRange needle) {
+  for (const TokenSpan& span : info.spans) {
+    if (span.kind == SpanKind::answer && span.begin >= needle.end) return span.begin - 1;
+  }
+  return info.prompt_length - 1;
 }
 
 void add_layer(NeedleReport& report, std::int64_t layer, std::size_t events, Evidence& evidence,
@@ -41,7 +50,8 @@ NeedleFound do_job(const NeedleJob& job, const JobSite& site) {
   refuse_not_finite(not_finite(reading->run()), site.checkpoint, "verdict");
   const RunInfo& info = *reading->info();
   const TokenRange needle = needle_of(info, job.prompt_name);
-  if (info.prompt_length <= needle.end) throw Error(job.prompt_name + ": nothing follows its needle");
+  const std::int64_t question = question_of(info, needle);
+  if (question < needle.end) throw Error(job.prompt_name + ": nothing follows its needle");
 
   std::vector<std::int32_t> ids;
   for (std::int64_t t = needle.begin; t < needle.end; ++t) ids.push_back(info.tokens[static_cast<std::size_t>(t)].id);
@@ -49,7 +59,7 @@ NeedleFound do_job(const NeedleJob& job, const JobSite& site) {
                                .run = reading->info(),
                                .needle = needle,
                                .text = tokenizer->decode(ids),
-                               .question = info.prompt_length - 1,
+                               .question = question,
                                .fates = {},
                                .survivals = {},
                                .verdict = {},

@@ -14,7 +14,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kCauses = 8;  // shown of the verdict
+constexpr std::size_t kCauses = 8;                                                                // shown of the verdict
+constexpr std::string_view kAttention = "softmax attention", kConvolution = "short convolution";  // LayerInfo::memory
 constexpr std::array kLosses{Loss::decay, Loss::erase, Loss::overwrite, Loss::misroute};
 
 const LayerInfo& layer_of(const NeedleReport& report, std::int64_t layer) {
@@ -73,6 +74,54 @@ std::string loss_text(const NeedleReport& report, const NeedleLoss& loss) {
                      place_text(report, loss.layer, loss.slot, loss.head), token_text(report, loss.token));
 }
 
+/// "tokens 5 to 8"
+std::string tokens_text(std::int64_t begin, std::int64_t end) {
+  return end - begin == 1 ? fmt::format("token {}", begin) : fmt::format("tokens {} to {}", begin, end - 1);
+}
+
+/// The tokens that ask, where the prompt marks them.
+std::optional<TokenRange> asking(const NeedleReport& report) {
+  const std::vector<TokenSpan>& spans = report.run->spans;
+  const auto found = std::ranges::find_if(
+      spans, [&](const TokenSpan& span) { return span.kind == SpanKind::question && span.begin >= report.needle.end; });
+  return found == spans.end() ? std::nullopt : std::optional(TokenRange{found->begin, found->end});
+}
+
+/// "asked by tokens 15 to 17, after token 23"
+std::string asked_text(const NeedleReport& report) {
+  const std::optional<TokenRange> by = asking(report);
+  return fmt::format("asked {}after token {}", by ? "by " + tokens_text(by->begin, by->end) + ", " : "", report.question);
+}
+
+bool any_memory(const NeedleReport& report) { return std::ranges::any_of(report.run->model.layers, &LayerInfo::has_state); }
+
+bool any_of_kind(const NeedleReport& report, std::string_view memory) {
+  return std::ranges::any_of(report.run->model.layers, [&](const LayerInfo& layer) { return layer.memory == memory; });
+}
+
+/// What a model without a state has in its place, and where a needle is seen there.
+std::string without_memory(const NeedleReport& report) {
+  const bool attends = any_of_kind(report, kAttention);
+  std::string text = "no layer has a memory in which a needle fades: ";
+  if (any_of_kind(report, kConvolution)) text += "a short convolution holds its last few inputs alone";
+  if (any_of_kind(report, kConvolution) && attends) text += ", ";
+  if (attends) text += "softmax attention keeps keys and values as they are; what attends to the needle: statescope figure attention";
+  return text;
+}
+
+std::string verdict_text(const NeedleReport& report) {
+  if (!any_memory(report)) return without_memory(report);
+  if (report.verdict.losses.empty()) return "nothing of the needle was lost in a matrix memory";
+  return "all layers: of what the needle wrote " + report.verdict.summary.text();
+}
+
+/// What is said of a layer in place of a needle's parts.
+std::string_view no_fate(const LayerInfo& layer) {
+  if (layer.has_state()) return "the needle wrote nothing here";
+  if (layer.memory == kAttention) return "softmax attention, which keeps keys and values as they are";
+  return layer.memory == kConvolution ? "a short convolution, which holds its last few inputs alone" : "no memory";
+}
+
 std::string accuracy_line() {
   return fmt::format(
       "left: what decay and erasure have not taken; clear: what nothing has taken; parts of 1, {}; layers count the same, heads by the "
@@ -121,10 +170,18 @@ json head_json(const NeedleReport& report, std::int64_t layer, const NeedleFate&
   return head;
 }
 
+json asked_by_json(const NeedleReport& report) {
+  const std::optional<TokenRange> by = asking(report);
+  return by ? json{{"begin", by->begin}, {"end", by->end}} : json();
+}
+
 json verdict_json(const NeedleReport& report) {
   const NeedleVerdict& verdict = report.verdict;
   json all{{"read", nullptr}, {"losses", json::array()}};
   add_parts(all, verdict.summary, verdict.summary.readable);
+  if (std::ranges::all_of(report.fates, &std::vector<NeedleFate>::empty)) {
+    for (const char* part : {"clear", "decay", "erasure", "overwriting", "misrouting"}) all[part] = nullptr;
+  }
   if (verdict.read) {
     all["read"] = place_json(report, verdict.read->layer, verdict.read->slot, verdict.read->head);
     all["read"]["share"] = verdict.read->share;
@@ -176,7 +233,7 @@ std::string head_row(const NeedleReport& report, std::int64_t layer, const Needl
 std::string layer_section(const NeedleReport& report, std::int64_t layer) {
   const std::vector<NeedleFate>& fates = report.fates[static_cast<std::size_t>(layer)];
   std::string section = fmt::format("<h2>Layer {}: {}</h2>\n", layer, escaped(layer_of(report, layer).mixer));
-  if (fates.empty()) return section + "<p>No matrix memory that the needle wrote to.</p>\n";
+  if (fates.empty()) return section + fmt::format("<p>{}.</p>\n", capitalized(std::string(no_fate(layer_of(report, layer)))));
   std::string heads, rows;
   for (const char* name : {"where", "written", "left", "still clear", "of what is read"}) heads += html_head(name);
   for (const char* name : {"what became of it", "most lost at"}) heads += html_head(name, true);
@@ -187,20 +244,17 @@ std::string layer_section(const NeedleReport& report, std::int64_t layer) {
 }  // namespace
 
 std::string needle_text(const NeedleReport& report, std::size_t heads, std::size_t events) {
-  std::string text = fmt::format("{}: tokens {} to {}, \"{}\"; asked after token {}\n", report.checkpoint, report.needle.begin,
-                                 report.needle.end - 1, printable_text(report.text), report.question);
+  std::string text = fmt::format("{}: {}, \"{}\"; {}\n  {}\n", report.checkpoint, tokens_text(report.needle.begin, report.needle.end),
+                                 printable_text(report.text), asked_text(report), verdict_text(report));
   const NeedleVerdict& verdict = report.verdict;
-  if (verdict.losses.empty()) {
-    text += "  nothing of the needle was lost in a matrix memory\n";
-  } else {
-    text += fmt::format("  all layers: of what the needle wrote {}\n  {}\n", verdict.summary.text(), read_text(report));
-  }
+  if (!verdict.losses.empty()) text += fmt::format("  {}\n", read_text(report));
   for (std::size_t i = 0; i < std::min(verdict.losses.size(), kCauses); ++i)
     text += fmt::format("    {}. {}\n", i + 1, loss_text(report, verdict.losses[i]));
   for (std::int64_t layer = 0; layer < std::ssize(report.fates); ++layer) {
     const std::vector<NeedleFate>& fates = report.fates[static_cast<std::size_t>(layer)];
-    text += fmt::format("  layer {} {}: {}\n", layer, layer_of(report, layer).mixer,
-                        fates.empty() ? "no matrix memory that the needle wrote to" : "of what the needle wrote " + summary(fates).text());
+    text +=
+        fmt::format("  layer {} {}: {}\n", layer, layer_of(report, layer).mixer,
+                    fates.empty() ? std::string(no_fate(layer_of(report, layer))) : "of what the needle wrote " + summary(fates).text());
     for (std::size_t i = 0; i < std::min(fates.size(), heads); ++i) text += head_line(report, layer, fates[i], events);
   }
   return text + (verdict.losses.empty() ? "" : fmt::format("  {}\n  {}\n", accuracy_line(), NeedleVerdict::kCaution));
@@ -224,6 +278,7 @@ std::string needle_json(const NeedleReport& report) {
                  {"notes", report.notes},
                  {"needle", {{"begin", report.needle.begin}, {"end", report.needle.end}, {"text", report.text}}},
                  {"question", report.question},
+                 {"asked_by", asked_by_json(report)},
                  {"verdict", verdict_json(report)},
                  {"layers", layers}};
   return all.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
@@ -231,9 +286,14 @@ std::string needle_json(const NeedleReport& report) {
 
 std::string needle_html(const NeedleReport& report) {
   std::string page = page_begin("needle", "What became of the needle?");
-  page += fmt::format("<p>{}: tokens {} to {}, <b>{}</b>; asked after token {}.</p>\n", escaped(report.checkpoint), report.needle.begin,
-                      report.needle.end - 1, escaped(report.text), report.question);
+  page += fmt::format("<p>{}: {}, <b>{}</b>; {}.</p>\n", escaped(report.checkpoint), tokens_text(report.needle.begin, report.needle.end),
+                      escaped(report.text), asked_text(report));
   const NeedleVerdict& verdict = report.verdict;
+  if (verdict.losses.empty()) {
+    page += fmt::format("<p>{}.</p>\n", capitalized(verdict_text(report)));
+    for (std::int64_t layer = 0; layer < std::ssize(report.fates); ++layer) page += layer_section(report, layer);
+    return page + std::string(kPageEnd);
+  }
   page += fmt::format("<p>Of what it wrote {}; {}.</p>\n{}", verdict.summary.text(), read_text(report), key());
   std::string rows;
   for (std::size_t layer = 0; layer < report.fates.size(); ++layer) {

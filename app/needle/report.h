@@ -26,12 +26,13 @@ struct NeedleReport {
 std::string needle_text(const NeedleReport& report, std::size_t heads, std::size_t events);
 
 /// {"format": "statescope-needle", "version": 1, "accuracy", "checkpoint", "needle": {"begin", "end", "text"}, "question",
+///  "asked_by": {"begin", "end"} or null,
 ///  "verdict": {parts, "read": {"share", "layer", "slot", "head"} or null, "losses": [{"cause", "lost", place, "token", "text"}]},
 ///  "layers": [{"layer", "mixer", parts or null, "heads": [{place, "written", "kept", parts, "reads", "read_share",
 ///              "survival": {"tokens", "kept"}, "events": [{"cause", "lost", "token", "text"}]}]}]}
 /// with parts "clear", "decay", "erasure", "overwriting", "misrouting" of 1 (needle_fate.h says of what), and place "layer", "slot" (its
 /// name), "head". "survival": the part of what was written that is left after each visit from the needle's last one, where it is 1, to the
-/// question. "heads" is empty where a layer has no matrix memory that the needle wrote to.
+/// question. "heads" is empty where a layer has no matrix memory that the needle wrote to; the verdict's parts are null where none has.
 std::string needle_json(const NeedleReport& report);
 /// The verdict, a bar for every layer, then its heads.
 std::string needle_html(const NeedleReport& report);

@@ -2690,7 +2690,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Mark one in the prompt (Ctrl+T): select its words, then Needle; a model without a tokenizer has no words to select. In a prompt file &quot;spans&quot; name it by its bytes.</source>
+        <source>Mark one in the prompt (Ctrl+T): select its words, then Needle; a model without a tokenizer has no words to select. In a prompt file &quot;spans&quot; name it by its bytes, or in token ids by its tokens.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>

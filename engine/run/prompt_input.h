@@ -11,7 +11,7 @@
 
 namespace statescope {
 
-/// Bytes [begin, end) of a prompt's text that mean something to the reader.
+/// Bytes [begin, end) of a prompt's text that mean something to the reader; tokens where the prompt is token ids.
 struct TextSpan {
   SpanKind kind = SpanKind::needle;
   std::size_t begin = 0, end = 0;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kPredictions = 8;
 
-/// Tokens that lie, wholly or in part, in a span of bytes.
+/// Tokens that lie, wholly or in part, in a span of what was encoded.
 TokenSpan token_span(const TextSpan& span, const Encoding& encoding) {
   TokenSpan tokens{span.kind, 0, 0};
   for (std::size_t i = 0; i < encoding.begin.size(); ++i) {
@@ -49,6 +49,7 @@ std::int64_t tokens_to_generate(const PromptInput& prompt, const Tokenizer& toke
 Encoding encode(const PromptInput& prompt, const Tokenizer& tokenizer) {
   Encoding encoding;
   encoding.ids = prompt.ids;
+  for (std::size_t i = 0; i < prompt.ids.size(); ++i) encoding.begin.push_back(i), encoding.end.push_back(i + 1);
   if (prompt.ids.empty()) encoding = tokenizer.encode(prompt.text, {.add_specials = !prompt.in_chat, .recognise_specials = prompt.in_chat});
   if (encoding.ids.empty()) throw Error("the prompt is empty");
   return encoding;

@@ -140,14 +140,15 @@ RunPlace read_place(JsonObject place) {
   return read;
 }
 
-std::vector<TextSpan> read_spans(JsonObject& of, const std::string& text) {
+/// `size`: bytes of the text, or tokens.
+std::vector<TextSpan> read_spans(JsonObject& of, std::size_t size) {
   std::vector<TextSpan> spans;
   for (const json& value : of.list("spans")) {
     JsonObject span(value, of.place() + ": a span");
     const std::string name = span.text("kind");
     const auto kind = std::ranges::find_if(kSpanKinds, [&](const auto& entry) { return name == entry.second; });
     if (kind == kSpanKinds.end()) span.wrong("kind", "needle, question or answer");
-    const auto length = static_cast<std::int64_t>(text.size());
+    const auto length = static_cast<std::int64_t>(size);
     const std::int64_t begin = span.integer("begin", 0, length), end = span.integer("end", begin, length);
     spans.push_back({kind->first, static_cast<std::size_t>(begin), static_cast<std::size_t>(end)});
     span.nothing_else("a span");
@@ -160,7 +161,7 @@ std::vector<ChatTurn> read_turns(JsonObject& prompt) {
   for (const json& value : prompt.list("turns")) {
     JsonObject turn(value, prompt.place() + ": a turn");
     const std::string role = turn.text("role"), text = turn.text("text");
-    turns.push_back({role, text, read_spans(turn, text)});
+    turns.push_back({role, text, read_spans(turn, text.size())});
     turn.nothing_else("a turn");
   }
   return turns;
@@ -175,7 +176,7 @@ void read_prompt(JsonObject prompt, SessionRecord& record) {
   if (prompt.has("in_chat")) record.prompt.in_chat = prompt.flag("in_chat");
   if (prompt.has("generate")) record.prompt.generate = prompt.integer("generate", 0, kMostTokens);
   if (prompt.has("turns")) record.prompt.turns = read_turns(prompt);
-  record.prompt.spans = read_spans(prompt, record.prompt.text);
+  record.prompt.spans = read_spans(prompt, std::max(record.prompt.text.size(), record.prompt.ids.size()));
   prompt.nothing_else("a prompt");
 }
 

@@ -140,6 +140,14 @@ TEST_CASE("token ids in place of text") {
   contains(test::error_of(InputFile("ids", "{\"prompt\": \"text\"}"), read_ids), "no token ids");
 }
 
+TEST_CASE("spans of token ids count tokens") {
+  const Prompt prompt = read("p.json", R"({"ids": [5, 0, 7], "spans": [{"part": "needle", "begin": 1, "end": 3}]})");
+  REQUIRE(prompt.spans.size() == 1);
+  CHECK((prompt.spans[0].part == PromptPart::needle && prompt.spans[0].begin == 1 && prompt.spans[0].end == 3));
+  contains(error_of("p.json", R"({"prompt": [5, 0, 7], "spans": [{"part": "needle", "begin": 1, "end": 4}]})"),
+           "a span has no \"end\" between 0 and the 3 tokens of the prompt");
+}
+
 TEST_CASE("pipes and devices are read once and within bounds") {
   const InputFile beside("p", "");
   const fs::path pipe = beside.folder / "pipe.jsonl";

@@ -1,4 +1,6 @@
 // Options of the commands that judge a model: on tasks, by its memory, by its speed.
+#include <algorithm>
+#include <charconv>
 #include <initializer_list>
 #include <string>
 
@@ -59,8 +61,31 @@ void add_lists(CLI::App& command, EvalLists& lists, std::initializer_list<CLI::O
 /// What was read does not tell where the needle is.
 [[noreturn]] void refuse_without_spans(const std::string& what) {
   throw CLI::ValidationError(what,
-                             "which tokens are the needle, and which ask for it, only a prompt file says: give --prompt FILE, JSON with "
-                             "\"text\" or \"ids\", and \"spans\" (datasets/README.md)");
+                             "which tokens are the needle has to be said: give --prompt FILE, JSON with \"prompt\" and \"spans\" "
+                             "(datasets/README.md), or --ids FILE with --needle BEGIN:END");
+}
+
+/// "5:9", the tokens 5 to 8. Throws Error.
+TextSpan span_called(SpanKind kind, const std::string& text) {
+  TextSpan span{kind, 0, 0};
+  const char *const last = text.data() + text.size(), *const colon = std::find(text.data(), last, ':');
+  const auto [begun, wrong_begin] = std::from_chars(text.data(), colon, span.begin);
+  if (colon == last || begun != colon || wrong_begin != std::errc()) throw Error(text + " is not BEGIN:END");
+  const auto [ended, wrong_end] = std::from_chars(colon + 1, last, span.end);
+  if (ended != last || wrong_end != std::errc()) throw Error(text + " is not BEGIN:END");
+  if (span.begin >= span.end) throw Error(text + " has no token: END is the first behind it");
+  return span;
+}
+
+/// What the needle is in token ids, which have no marks of their own.
+void add_spans(CLI::App& command, PromptArguments& prompt, CLI::Option* ids) {
+  const auto span = [&](const char* name, SpanKind kind, const char* help) {
+    const auto add = [&prompt, kind](const std::string& text) { prompt.spans.push_back(span_called(kind, text)); };
+    return add_parsed(command, name, add, help)->needs(ids)->option_text("BEGIN:END");
+  };
+  ids->needs(span("--needle", SpanKind::needle, "the tokens of --ids that are the needle: 5:9 are 5 to 8"));
+  span("--question", SpanKind::question, "likewise those that ask for it");
+  span("--answer", SpanKind::answer, "likewise those that answer: it is asked for before them (default: after the last token)");
 }
 
 }  // namespace
@@ -173,12 +198,14 @@ void add_needle(CLI::App& app, NeedleArguments& needle) {
   CLI::App& command = *app.add_subcommand(
       "needle", "what became of a prompt's needle in every memory: how much is left and clear, who took the rest, who reads it");
   command.add_option("checkpoint", needle.checkpoint, "an .h5 file or a Hugging Face folder")->required();
-  command.add_option("--prompt", needle.prompt.file, "a JSON prompt file whose \"spans\" name the needle (datasets/README.md)");
-  for (const char* other : {"--text", "--ids"})
-    command
-        .add_option_function<std::string>(
-            other, [other](const std::string&) { refuse_without_spans(other); }, "")
-        ->group("");  // hidden
+  CLI::Option* file =
+      command.add_option("--prompt", needle.prompt.file, "a JSON prompt file whose \"spans\" name the needle (datasets/README.md)");
+  CLI::Option* ids = command.add_option("--ids", needle.prompt.ids, "a file of token ids, or - for standard input")->excludes(file);
+  add_spans(command, needle.prompt, ids);
+  command
+      .add_option_function<std::string>(
+          "--text", [](const std::string&) { refuse_without_spans("--text"); }, "")
+      ->group("");  // hidden
   command.add_option("--heads", needle.heads, "heads to show of each layer, those that wrote most (default: 4)")
       ->check(CLI::Range(1, 100'000));
   command.add_option("--events", needle.events, "tokens to show of each head, those that took most (default: 3)")
@@ -188,7 +215,7 @@ void add_needle(CLI::App& app, NeedleArguments& needle) {
   command.add_option("--out,--html", needle.html, "write it as a page to this file");
   command.add_flag("--force", needle.force, "replace an existing file");
   command.callback([&needle] {
-    if (needle.prompt.file.empty()) refuse_without_spans("needle");
+    if (!needle.prompt.given()) refuse_without_spans("needle");
   });
 }
 

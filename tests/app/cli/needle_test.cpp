@@ -8,6 +8,8 @@
 #include "app/assets.h"
 #include "app/cli/commands.h"
 #include "engine/error.h"
+#include "tests/app/cli/json_schema.h"
+#include "tests/app/window/place.h"
 #include "tests/catch.h"
 #include "tests/engine/model/small_models.h"
 #include "tests/source.h"
@@ -134,6 +136,60 @@ TEST_CASE("needle: states of S4 and levels of log-linear attention have a fate, 
     }
   }
   fs::remove_all(folder);
+}
+
+TEST_CASE("needle: token ids have their spans in tokens, on the command line or in a prompt file") {
+  const test::place::Place place;
+  const std::string gla = "needle " + from_source("tests/golden/models/gla");
+  std::ofstream(place.folder / "ids") << "3 1 4 1 5 9 2 6 5 3 5 8 9 7 9 3";
+  std::ofstream(place.folder / "ids.json") << R"({"prompt": [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3],
+    "spans": [{"part": "needle", "begin": 2, "end": 5}, {"part": "question", "begin": 8, "end": 9}, {"part": "answer", "begin": 12, "end": 14}]})";
+  const std::string said = "tokens 2 to 4, \"<4> <1> <5>\"; asked by token 8, after token 11\n";
+  for (const char* prompt : {" --ids ids --needle 2:5 --question 8:9 --answer 12:14", " --prompt ids.json"}) {
+    INFO(prompt);
+    REQUIRE(place.run(gla + prompt, "out").status == 0);
+    CHECK(place.text_of("out").find(said) != std::string::npos);
+  }
+  const std::string golden = from_source("tests/golden/models/gla");
+  CHECK(place.run("run " + golden + " --prompt ids.json --session a.scope --generate 1").status == 0);
+  CHECK(place.run("run --session a.scope --generate 2").errors == "");
+  REQUIRE(place.run(gla + " --ids ids --needle 2:3", "out").status == 0);
+  CHECK(place.text_of("out").find("token 2, \"<4>\"; asked after token 15\n") != std::string::npos);
+  for (const auto& [wrong, why] : {std::pair{" --ids ids --needle 2:17", "tokens 2:17 are asked for; ids has 16"},
+                                   {" --ids ids --needle 5:5", "5:5 has no token: END is the first behind it"},
+                                   {" --ids ids --needle 2-5", "2-5 is not BEGIN:END"},
+                                   {" --ids ids", "--ids requires --needle"},
+                                   {" --ids ids --needle 2:16", "nothing follows its needle"},
+                                   {" --text a", "or --ids FILE with --needle BEGIN:END"}}) {
+    INFO(wrong);
+    const auto outcome = place.run(gla + wrong);
+    CHECK(outcome.status != 0);
+    CHECK(outcome.errors.find(why) != std::string::npos);
+  }
+}
+
+TEST_CASE("needle: a model without a memory says what it has in its place") {
+  const test::place::Place place;
+  std::ofstream(place.folder / "ids") << "3 1 4 1 5 9 2 6 5 3 5 8 9 7 9 3";
+  const std::string none = "no layer has a memory in which a needle fades: ",
+                    attends = "softmax attention keeps keys and values as they are";
+  for (const auto& [name, says] :
+       {std::pair{"transformer", none + attends},
+        {"nsa", none + attends},
+        {"lfm2", none + "a short convolution holds its last few inputs alone, " + attends},
+        {"gla_hybrid", std::string("layer 1 transformer: softmax attention, which keeps keys and values as they are\n")}}) {
+    INFO(name);
+    const std::string needle =
+        "needle " + from_source("tests/golden/models/") + name + " --ids ids --needle 2:5 --force --out page.html --json told.json";
+    REQUIRE(place.run(needle, "out").status == 0);
+    CHECK(place.text_of("out").find(says) != std::string::npos);
+    CHECK(place.text_of("page.html").find(says.substr(says.find(": ") + 2, 20)) != std::string::npos);
+    const bool has_memory = std::string_view(name) == "gla_hybrid";
+    const json told = json::parse(place.text_of("told.json"));
+    CHECK((told["verdict"]["clear"].is_null() != has_memory));
+    CHECK((place.text_of("page.html").find("Of what it wrote") != std::string::npos) == has_memory);
+    if (test::has_jsonschema()) CHECK(test::complaint(told, "needle") == "");
+  }
 }
 
 TEST_CASE("needle: a prompt without a needle, or with nothing behind it, is refused in one line") {

@@ -1,6 +1,8 @@
 // A figure as plain data: what is read, what is refused and where, and what a figure says it was made from.
 #include "app/figure/spec.h"
 
+#include <fmt/format.h>
+
 #include "app/figure/provenance.h"
 #include "engine/error.h"
 #include "tests/catch.h"
@@ -69,6 +71,17 @@ TEST_CASE("figure spec: a chat keeps its turns and what is marked in them") {
   CHECK(says(error_of(spec_with(R"([{"role": 1}])")), "turns[0]: \"role\""));
   CHECK(says(error_of(spec_with(R"([{"role": "user", "text": "a", "spans": [{"part": "needle", "begin": 0, "end": 2}]}])")),
              "turns[0].spans[0]"));
+}
+
+TEST_CASE("figure spec: token ids have their spans in tokens") {
+  const auto spec_with = [](int end) {
+    return panel(fmt::format(R"(, "prompt": {{"ids": [4, 5, 6], "spans": [{{"part": "needle", "begin": 1, "end": {}}}]}})", end));
+  };
+  const FigureSpec again = parse_figure_spec(to_json(parse_figure_spec(spec_with(3), "spec.json")), "again");
+  REQUIRE(again.panels[0].input);
+  REQUIRE(again.panels[0].input->spans.size() == 1);
+  CHECK(again.panels[0].input->spans[0].end == 3);
+  CHECK(says(error_of(spec_with(4)), "spans[0]"));
 }
 
 TEST_CASE("figure spec: a row is a number, or all of them") {
