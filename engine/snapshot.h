@@ -25,13 +25,17 @@ struct LayerInfo {
   std::int64_t partitions = 0;          // N routed partitions (slots "1" … "N"); 0: no routing
   bool has_shared_slot = false;         // slot 0 is selected by every token
   bool head_gates = false;              // heads compete to be written and read (SLA)
-  bool attends_beside = false;          // softmax attention beside its state
+  std::int64_t attention_heads = 0;     // of softmax attention, the layer's own or beside its state; 0: it has none
   std::int64_t experts = 0;             // of the part behind its mixer, or of the layer itself; 0: it has none
   std::int64_t chosen_experts = 0;      // of them that a token goes to
   std::string device;                   // where it lives, of several: "cuda:1"; empty: there is one
 
   std::int64_t slots() const { return static_cast<std::int64_t>(slot_names.size()); }
   bool has_state() const { return !slot_names.empty(); }
+  /// Softmax attention beside the state.
+  bool attends_beside() const { return has_state() && attention_heads > 0; }
+  /// Heads 0 … that can be chosen: of the state, or of attention where that has more.
+  std::int64_t most_heads() const { return heads > attention_heads ? heads : attention_heads; }
 };
 
 struct ModelInfo {
@@ -128,7 +132,7 @@ struct Snapshot {
   std::int64_t layer = 0;
   std::int64_t head = 0;
   std::int64_t token = 0;
-  HeadState state;                         // after `token`; empty where the layer keeps no matrix state
+  HeadState state;                         // after `token`; empty where the layer keeps no matrix state, or none of this head
   HeadState before;                        // after token − 1 (zeros before the first)
   std::shared_ptr<const Routing> routing;  // of this layer; null without routing
   std::vector<Prediction> predictions;     // of the next token, most probable first

@@ -27,12 +27,19 @@ constexpr std::string_view kAllTogether = QT_TRANSLATE_NOOP("Views", "All togeth
 constexpr std::int64_t kBeside = AttentionQuestion::kBeside;
 
 bool is_softmax(const LayerInfo& layer) { return layer.memory == "softmax attention"; }
-/// Of the attention that is shown the weights: of a softmax layer, or of attention beside a memory.
-bool shows_softmax(const LayerInfo& layer, std::int64_t slot) { return is_softmax(layer) || slot == kBeside; }
+WeightKind kind_of(const LayerInfo& layer, std::int64_t slot) {
+  if (layer.mixer == "nsa") return WeightKind::branches;
+  if (is_softmax(layer) || slot == kBeside) return WeightKind::softmax;
+  return layer.memory == "selective scan" ? WeightKind::channels : WeightKind::implicit;
+}
 
-Message nothing_to_read(const Snapshot& snapshot) {
+Message nothing_to_read(const Snapshot& snapshot, const Cursor& cursor, std::int64_t slot) {
   const LayerInfo* layer = layer_of(snapshot);
-  return layer && is_softmax(*layer) ? Message{} : without_memory(snapshot);
+  if (layer && (is_softmax(*layer) || slot == kBeside)) return without_attention_head(snapshot, cursor.head);
+  if (layer && !layer->has_state())
+    return {Views::tr("Layer {} ({}) reads no earlier tokens by weights", snapshot.layer, layer->mixer),
+            nearest_layer(snapshot, [](const LayerInfo& other) { return other.has_state() || is_softmax(other); })};
+  return without_memory(snapshot, cursor.head);
 }
 
 /// The tokens along both sides of the map that is asked for.
@@ -42,11 +49,7 @@ TokenSteps asked_tokens(const Snapshot& snapshot, std::int64_t shown) {
 
 AttentionQuestion question_of(const Snapshot& snapshot, const Cursor& cursor, std::int64_t slot, const TokenSteps& rows,
                               const TokenSteps& columns) {
-  const LayerInfo& layer = *layer_of(snapshot);
-  // Softmax attention says its heads with the answer.
-  const std::int64_t head =
-      shows_softmax(layer, slot) ? std::max<std::int64_t>(0, cursor.head) : std::clamp<std::int64_t>(cursor.head, 0, layer.heads - 1);
-  return {snapshot.layer, head, rows, columns, slot};
+  return {snapshot.layer, cursor.head, rows, columns, slot};
 }
 
 /// While a token moves, the numbers are those of the token before.
@@ -81,7 +84,19 @@ ValueAxis axis_of_row(const std::vector<AttentionData::Source>& row) {
   return {least < 0 ? -round_range(-least) : 0.0, most > 0 || least == 0 ? round_range(most) : 0.0};
 }
 
-std::string symbol(const AttentionData& data) { return data.shares ? "|A| / Σ|A|" : data.softmax ? Views::tr("weight") : "A"; }
+std::string title_of(const AttentionData& data) {
+  if (data.shares) return Views::tr("Shares of what is read in {}", data.place);
+  switch (data.kind) {
+    case WeightKind::softmax:
+      return Views::tr("Softmax weights of {}", data.place);
+    case WeightKind::branches:
+      return Views::tr("Gated weights of three branches of {}", data.place);
+    case WeightKind::channels:
+      return Views::tr("Mean |A| over the channels of {}", data.place);
+    default:
+      return Views::tr("Implicit attention of {}", data.place);
+  }
+}
 
 std::string percent(double share) { return fmt::format("{:.{}f} %", 100 * share, share < 0.095 ? 1 : 0); }
 
@@ -170,7 +185,7 @@ void draw_bars(const Picture& picture) {
   const float s = picture.s, each = bars.all.w / static_cast<float>(data.count()), zero = height_of(bars, data.row_axis, 0);
   // What lies before the tokens shown, as one bar left of them.
   const Rect before{bars.x - 34 * s, bars.y, 22 * s, bars.h}, all{before.x, bars.y, bars.right() - before.x, bars.h};
-  std::string name = Views::tr("{} of {}", symbol(data), numbered_token(*data.tokens.run, data.tokens.cursor));
+  std::string name = Views::tr("{} of {}", data.symbol(), numbered_token(*data.tokens.run, data.tokens.cursor));
   const bool of_memory_tokens = data.token_at(0) == 0 && data.before > 0;
   if (data.token_at(0) > 0)
     name += "; " + Views::tr("pale bar: Σ|A| = {0} of the {1} tokens before {1}", number(data.before, 3), data.token_at(0));
@@ -282,7 +297,7 @@ void shade_cells(AttentionData& data, const std::vector<float>& cells, const Ran
   for (const float cell : cells) sizes.push_back(std::abs(cell));
   for (const float size : sizes) data.most = std::fmax(data.most, size);
   const float high = common_range(std::move(sizes));
-  const bool is_signed = !data.shares && !data.softmax;
+  const bool is_signed = !data.shares && data.kind == WeightKind::implicit;
   data.shading = shade(cells, {is_signed ? -high : 0, high}, is_signed, range);
   const std::string name = number(high, 3);
   const std::string most = (data.shading.above > 0 ? "≥ " : "") + name, least = (data.shading.below > 0 ? "≤ −" : "−") + name;
@@ -293,8 +308,9 @@ void shade_cells(AttentionData& data, const std::vector<float>& cells, const Ran
 class AttentionView : public View {
  public:
   std::vector<Question> questions(const Snapshot& snapshot, const Cursor& cursor) const override {
-    if (nothing_to_read(snapshot)) return {};
-    const std::int64_t slot = slot_of(*layer_of(snapshot));
+    const LayerInfo* layer = layer_of(snapshot);
+    const std::int64_t slot = layer ? slot_of(*layer) : AttentionQuestion::kAllSlots;
+    if (nothing_to_read(snapshot, cursor, slot)) return {};
     const TokenSteps asked = asked_tokens(snapshot, shown_);
     std::vector<Question> questions;
     const auto ask = [&](const AttentionQuestion& question) {
@@ -327,7 +343,7 @@ class AttentionView : public View {
     titles_.clear();
     for (std::int64_t slot = 0; layer && layer->slots() > 1 && slot < layer->slots(); ++slot)
       titles_.push_back(Views::tr("Only {}", slot_title(slot_identity(*layer, slot), slot_name(*layer, slot))));
-    if (layer && layer->attends_beside) titles_.push_back(Views::tr("Attention beside the memory"));
+    if (layer && layer->attends_beside()) titles_.push_back(Views::tr("Attention beside the memory"));
     names_ = {kAllTogether, kShares};
     names_.insert(names_.end(), titles_.begin(), titles_.end());
     const std::int64_t slot = layer ? slot_of(*layer) : -1;
@@ -344,8 +360,7 @@ class AttentionView : public View {
  private:
   std::int64_t slot_of(const LayerInfo& layer) const {
     const std::int64_t slot = static_cast<std::int64_t>(mode()) - 2, slots = layer.slots() > 1 ? layer.slots() : 0;
-    const bool alone = layer.memory == "selective scan";  // of which no single weight leads to a token
-    if (layer.attends_beside && (slot == slots || alone)) return kBeside;
+    if (layer.attends_beside() && slot == slots) return kBeside;
     return slot >= 0 && slot < slots ? slot : -1;
   }
   std::int64_t shown_ = 256, tokens_ = 0;  // of how many
@@ -356,6 +371,33 @@ class AttentionView : public View {
 
 }  // namespace
 
+std::string AttentionData::symbol() const {
+  if (shares) return "|A| / Σ|A|";
+  switch (kind) {
+    case WeightKind::softmax:
+      return Views::tr("weight");
+    case WeightKind::branches:
+      return Views::tr("gated weight");
+    case WeightKind::channels:
+      return Views::tr("mean |A|");
+    default:
+      return "A";
+  }
+}
+
+std::string AttentionData::equation() const {
+  switch (kind) {
+    case WeightKind::softmax:
+      return Views::tr("A = softmax(q kᵀ / √d)");
+    case WeightKind::branches:
+      return Views::tr("A = Σ_b g_b softmax(q k_bᵀ / √d) over the branches b: means of blocks, chosen blocks, window (NSA eq. 5)");
+    case WeightKind::channels:
+      return Views::tr("y^c_t = Σ_s A^c_{t,s} x^c_s of every channel c; the mean of |A^c| over them");
+    default:
+      return Views::tr("o_t = Σ_s A_{t,s} v_s (SSE Def. 3)");
+  }
+}
+
 TokenWindow part_around(std::int64_t token, TokenWindow window, std::int64_t shown) {
   const std::int64_t from = std::clamp(token - 2 * shown / 3, window.from, std::max(window.from, window.to - shown));
   return {from, std::min(window.to, from + shown)};
@@ -364,7 +406,7 @@ TokenWindow part_around(std::int64_t token, TokenWindow window, std::int64_t sho
 AttentionData build_attention(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, std::int64_t slot, bool shares,
                               std::int64_t shown, const RangeChoice& range) {
   AttentionData data;
-  data.message = nothing_to_read(snapshot);
+  data.message = nothing_to_read(snapshot, cursor, slot);
   if (data.message) return data;
   const LayerInfo& layer = *layer_of(snapshot);
   const TokenSteps asked = asked_tokens(snapshot, shown);
@@ -372,21 +414,16 @@ AttentionData build_attention(const Snapshot& snapshot, const Cursor& cursor, co
   const std::optional<AttentionQuestion> of_row = row_question(snapshot, cursor, slot, asked);
   const AttentionQuestion first = of_row.value_or(question_of(snapshot, cursor, slot, tiles.front(), asked));
   const AttentionMap* answer = findings.get(first);
-  data.softmax = shows_softmax(layer, slot);
+  data.kind = kind_of(layer, slot);
   data.shares = shares;
-  const std::int64_t head = answer && answer->heads > 0 ? std::min(first.head, answer->heads - 1) : first.head;
-  data.place = Views::tr("layer {}, head {}", snapshot.layer, head);
+  data.place = Views::tr("layer {}, head {}", snapshot.layer, first.head);
   if (slot == kBeside) data.place = Views::tr("{}, attention beside the memory", data.place);
   if (slot >= 0) data.place += fmt::format(", {}", slot_title(slot_identity(layer, slot), slot_name(layer, slot)));
   if (!answer) {
     data.message = waiting(findings, first, Views::tr("What tokens read in {}", data.place));
     return data;
   }
-  data.title = Views::tr("{} of {}",
-                         data.softmax ? Views::tr("Softmax weights")
-                         : shares     ? Views::tr("Shares of what is read")
-                                      : Views::tr("Implicit attention"),
-                         data.place);
+  data.title = title_of(data);
   const TokenSteps part = shown_part(snapshot.token, asked, shown);
   data.step = part.step;
   data.tokens = {snapshot.run, {}, reader(snapshot, cursor)};

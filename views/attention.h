@@ -9,11 +9,19 @@
 
 namespace statescope {
 
+/// What is shown of a layer.
+enum class WeightKind {
+  implicit,  // A of a memory, signed
+  softmax,   // weights, which add up to 1
+  branches,  // of NSA: the weights of its three branches, times their gates
+  channels,  // of a selective scan, whose channels each have an A of their own: the mean of |A|
+};
+
 struct AttentionData {
   static constexpr std::size_t kMostSources = 512;
   Message message;  // of the empty state
   std::string title;
-  bool softmax = false;
+  WeightKind kind = WeightKind::implicit;
   bool shares = false;  // |A_{t,s}| / Σ_s |A_{t,s}|, else A itself, signed
   std::string place;    // "layer 2, head 1, partition 3"
   TokenAxis tokens;     // [n] those shown, along both sides; of many one of every `step`
@@ -36,6 +44,9 @@ struct AttentionData {
   double all = 0, of_needle = 0;  // the same over all tokens, over those of the needle that are shown
   ValueAxis row_axis;
 
+  /// Of one number, as bars, tables and colour bars call it: "A"; and what it is.
+  std::string symbol() const;
+  std::string equation() const;
   std::int64_t count() const { return tokens.count(); }
   std::int64_t token_at(std::int64_t place_) const { return tokens.tokens[static_cast<std::size_t>(place_)]; }
 };

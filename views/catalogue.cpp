@@ -121,7 +121,8 @@ std::span<const ViewRow> view_catalogue() {
                          "before norm and gate: q_t decayed back to s, times k_s (SSE Def. 3; "
                          "for the memories of SSE eq. 9, GLA eq. 3 and the delta rule, Gated DeltaNet eq. 10). Bars: what the cursor's "
                          "token reads; gold: needle; the pale bar left of them: all earlier tokens. Map: row t reads column s, blue "
-                         "negative, orange positive. Softmax layers: their weights."),
+                         "negative, orange positive. Softmax layers: their weights; NSA: those of its three branches, times their gates. "
+                         "Selective scans, whose channels each have an A of their own: the mean of |A|."),
        make_attention, ShownPlace::head},
       {"choices", QT_TRANSLATE_NOOP("Views", "Choices"), QT_TRANSLATE_NOOP("Views", "Which tokens does each token choose to look at?"),
        QT_TRANSLATE_NOOP(

@@ -15,24 +15,24 @@ namespace statescope {
 namespace {
 
 constexpr std::size_t kMostNamed = 10;
+constexpr const char* kChoosing = QT_TRANSLATE_NOOP("Views", "Softmax layers that choose are those of MoBA, NSA and DeepSeek-V3.2.");
 
 /// Where there is nothing to ask.
-Message cannot_choose(const Snapshot& snapshot) {
+Message cannot_choose(const Snapshot& snapshot, const Cursor& cursor) {
   const LayerInfo* layer = layer_of(snapshot);
-  if (layer && layer->memory == "softmax attention") return {};
-  if (const Message message = without_memory(snapshot)) return message;
-  return {Views::tr("Layer {} ({}) reads a memory, not tokens", snapshot.layer, layer->mixer),
-          Views::tr("Softmax layers that choose are those of MoBA, NSA and DeepSeek-V3.2.")};
+  if (layer && layer->memory == "softmax attention") return without_attention_head(snapshot, cursor.head);
+  if (!layer) return nothing_read();
+  return {Views::tr("Layer {} ({}) has no softmax attention that could choose tokens", snapshot.layer, layer->mixer),
+          nearest_layer(snapshot, [](const LayerInfo& other) { return other.memory == "softmax attention"; }) + " " + Views::tr(kChoosing)};
 }
 
 Message chooses_nothing(const LayerInfo& layer, std::int64_t index) {
-  return {Views::tr("Layer {} ({}) attends to tokens without choosing them", index, layer.mixer),
-          Views::tr("Softmax layers that choose are those of MoBA, NSA and DeepSeek-V3.2.")};
+  return {Views::tr("Layer {} ({}) attends to tokens without choosing them", index, layer.mixer), Views::tr(kChoosing)};
 }
 
 ChoicesQuestion question_of(const Snapshot& snapshot, const Cursor& cursor) {
   const TokenWindow window = window_around(snapshot.token, std::ssize(snapshot.run->tokens));
-  return {snapshot.layer, std::max<std::int64_t>(0, cursor.head), window.from, window.to};
+  return {snapshot.layer, cursor.head, window.from, window.to};
 }
 
 bool needle_within(const RunInfo& run, std::int64_t from, std::int64_t to) {
@@ -146,7 +146,7 @@ void draw_map(const Picture& picture) {
 class ChoicesView : public View {
  public:
   std::vector<Question> questions(const Snapshot& snapshot, const Cursor& cursor) const override {
-    if (cannot_choose(snapshot)) return {};
+    if (cannot_choose(snapshot, cursor)) return {};
     return {question_of(snapshot, cursor)};
   }
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
@@ -169,11 +169,11 @@ std::string words_of(const ChoicesData& data, std::int64_t from, std::int64_t to
 
 ChoicesData build_choices(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) {
   ChoicesData data;
-  data.message = cannot_choose(snapshot);
+  data.message = cannot_choose(snapshot, cursor);
   if (data.message) return data;
   const ChoicesQuestion question = question_of(snapshot, cursor);
   const Choices* known = findings.get(question);
-  data.place = Views::tr("layer {}, head {}", snapshot.layer, known ? known->head : question.head);
+  data.place = Views::tr("layer {}, head {}", snapshot.layer, question.head);
   if (!known) {
     data.message = waiting(findings, question, Views::tr("What is chosen in {}", data.place));
     return data;

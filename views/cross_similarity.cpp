@@ -133,7 +133,7 @@ CrossSimilarityData build_cross_similarity(const Snapshot& snapshot, const Curso
                                            CrossSimilarityMode mode) {
   CrossSimilarityData data;
   data.mode = mode;
-  data.message = without_memory(snapshot);
+  data.message = without_memory(snapshot, cursor.head);
   if (!data.message) data.message = without_peer_layer(snapshot, findings);
   if (data.message) return data;
   const Peer& peer = *findings.peer;

@@ -63,8 +63,7 @@ DecayQuestion question_of(const Snapshot& snapshot, const Cursor& cursor) {
   const LayerInfo& layer = *layer_of(snapshot);
   const auto tokens = static_cast<std::int64_t>(snapshot.run->tokens.size());
   const TokenWindow window = window_around(std::clamp<std::int64_t>(cursor.token, 0, tokens - 1), tokens);
-  return {snapshot.layer, std::clamp<std::int64_t>(cursor.slot, 0, layer.slots() - 1),
-          std::clamp<std::int64_t>(cursor.head, 0, layer.heads - 1), window.from, window.to};
+  return {snapshot.layer, std::clamp<std::int64_t>(cursor.slot, 0, layer.slots() - 1), cursor.head, window.from, window.to};
 }
 
 std::string channel_word(Decay::Axis axis, const LayerInfo& layer) {
@@ -140,7 +139,7 @@ void fill_cells(DecayData& data, const RangeChoice& range) {
 class DecayView : public View {
  public:
   std::vector<Question> questions(const Snapshot& snapshot, const Cursor& cursor) const override {
-    if (without_memory(snapshot)) return {};
+    if (without_memory(snapshot, cursor.head)) return {};
     return {question_of(snapshot, cursor)};
   }
   std::span<const std::string_view> modes() const override {
@@ -190,7 +189,7 @@ CursorMove to_channel(const DecayData& data, std::int64_t channel) {
 DecayData build_decay(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, DecayMode mode, const RangeChoice& range) {
   DecayData data;
   data.mode = mode;
-  data.message = without_memory(snapshot);
+  data.message = without_memory(snapshot, cursor.head);
   if (data.message) return data;
   const LayerInfo& layer = *layer_of(snapshot);
   const DecayQuestion question = question_of(snapshot, cursor);

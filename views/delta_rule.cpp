@@ -58,8 +58,7 @@ bool is_shown(const Lane& lane, DeltaMode mode) { return mode == DeltaMode::over
 
 DeltaRuleQuestion question_of(const Snapshot& snapshot, const Cursor& cursor) {
   const LayerInfo& layer = *layer_of(snapshot);
-  return {snapshot.layer, std::clamp<std::int64_t>(cursor.slot, 0, layer.slots() - 1),
-          std::clamp<std::int64_t>(cursor.head, 0, layer.heads - 1)};
+  return {snapshot.layer, std::clamp<std::int64_t>(cursor.slot, 0, layer.slots() - 1), cursor.head};
 }
 
 /// RWKV-7's, too, takes away before it writes: what one key reads, along another.
@@ -322,7 +321,7 @@ void draw_step(const Picture& picture) {
 class DeltaRuleView : public View {
  public:
   std::vector<Question> questions(const Snapshot& snapshot, const Cursor& cursor) const override {
-    if (without_memory(snapshot) || !follows_delta_rule(*layer_of(snapshot))) return {};
+    if (without_memory(snapshot, cursor.head) || !follows_delta_rule(*layer_of(snapshot))) return {};
     return {question_of(snapshot, cursor)};
   }
   std::span<const std::string_view> modes() const override {
@@ -369,7 +368,7 @@ std::string DeltaRuleData::step_words(std::int64_t visit_) const {
 DeltaRuleData build_delta_rule(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, DeltaMode mode) {
   DeltaRuleData data;
   data.mode = mode;
-  data.message = without_memory(snapshot);
+  data.message = without_memory(snapshot, cursor.head);
   if (data.message) return data;
   const LayerInfo& layer = *layer_of(snapshot);
   if (!follows_delta_rule(layer)) {

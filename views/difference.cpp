@@ -223,7 +223,7 @@ DifferenceData build_difference(const Snapshot& snapshot, const Cursor& cursor, 
   static constexpr std::array<std::string_view, 4> quantities = {"e", "α", "G^K", "G^Q"};
   DifferenceData data;
   data.mode = mode;
-  data.message = without_memory(snapshot);
+  data.message = without_memory(snapshot, cursor.head);
   if (!data.message) data.message = without_peer_layer(snapshot, findings);
   if (data.message) return data;
   const Peer& peer = *findings.peer;

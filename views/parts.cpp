@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdlib>
 #include <utility>
 
 #include "views/words.h"
@@ -31,6 +32,7 @@ namespace {
                                                    QT_TRANSLATE_NOOP("Engine", "short convolution"),
                                                    QT_TRANSLATE_NOOP("Engine", "no memory"),
                                                    QT_TRANSLATE_NOOP("Engine", "key row"),
+                                                   QT_TRANSLATE_NOOP("Engine", "slot"),
                                                    QT_TRANSLATE_NOOP("Engine", "value column"),
                                                    QT_TRANSLATE_NOOP("Engine", "state"),
                                                    QT_TRANSLATE_NOOP("Engine", "coefficient"),
@@ -143,6 +145,7 @@ std::string chance(float probability) {
 }
 
 std::string tokens_text(std::int64_t count) { return count == 1 ? Views::tr("{} token", count) : Views::tr("{} tokens", count); }
+std::string heads_text(std::int64_t count) { return count == 1 ? Views::tr("{} head", count) : Views::tr("{} heads", count); }
 
 std::vector<std::int64_t> layers_that(const ModelInfo& model, const std::function<bool(const LayerInfo&)>& are) {
   std::vector<std::int64_t> found;
@@ -150,6 +153,13 @@ std::vector<std::int64_t> layers_that(const ModelInfo& model, const std::functio
     if (are(model.layers[i])) found.push_back(static_cast<std::int64_t>(i));
   }
   return found;
+}
+
+std::string nearest_layer(const Snapshot& snapshot, const std::function<bool(const LayerInfo&)>& is) {
+  const std::vector<std::int64_t> others = layers_that(snapshot.run->model, is);
+  const auto nearest = std::ranges::min_element(others, {}, [&](std::int64_t other) { return std::abs(other - snapshot.layer); });
+  return nearest == others.end() ? Views::tr("No layer of this model does.")
+                                 : Views::tr("The nearest layer that does is layer {}.", *nearest);
 }
 
 std::string layer_list(const std::vector<std::int64_t>& layers, std::string_view none) {

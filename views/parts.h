@@ -41,7 +41,10 @@ std::string number(float value, int digits);
 std::string chance(float probability);
 /// "1 token", "12 tokens"
 std::string tokens_text(std::int64_t count);
+std::string heads_text(std::int64_t count);
 /// Of a model's layers those that are so, ascending.
+/// "The nearest layer that does is layer 3."
+std::string nearest_layer(const Snapshot& snapshot, const std::function<bool(const LayerInfo&)>& is);
 std::vector<std::int64_t> layers_that(const ModelInfo& model, const std::function<bool(const LayerInfo&)>& are);
 /// "layers 0, 2 and 5"; `none` when the list is empty.
 std::string layer_list(const std::vector<std::int64_t>& layers, std::string_view none);

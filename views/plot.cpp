@@ -436,7 +436,7 @@ Message nothing_read() {
 
 Message waiting(const Findings& findings, const Question& question, std::string_view what) {
   const Finding* finding = findings.find(question);
-  if (finding && !finding->refused.empty()) return {Views::tr("{} cannot be shown", what), finding->refused};
+  if (finding && !finding->refused.empty()) return {Views::tr("{} cannot be shown", what), capitalized(finding->refused)};
   if (finding && finding->progress > 0)
     return {Views::tr("{} is being worked out", what), Views::tr("{:.0f} % done.", 100 * finding->progress)};
   return {Views::tr("{} has not been worked out yet", what), Views::tr("It appears as soon as the run has been read again for it.")};
@@ -459,7 +459,8 @@ std::string memory_place(const LayerInfo& layer, std::int64_t index, std::int64_
 }
 
 std::string decay_place(const LayerInfo& layer, const std::string& place) {
-  return layer.memory == "selective scan" ? Views::tr("{}, mean over channels", place) : place;
+  const bool of_channels = layer.memory == "selective scan" || layer.memory == "state space";
+  return of_channels ? Views::tr("{}, mean over channels", place) : place;
 }
 
 std::string sentence_at(std::string statement, std::string_view place) {
@@ -475,6 +476,23 @@ Message without_memory(const Snapshot& snapshot) {
           others.empty()       ? Views::tr("No layer of this model does.")
           : others.size() == 1 ? Views::tr("In this model, {} keeps one.", layer_list(others, ""))
                                : Views::tr("In this model, {} keep one.", layer_list(others, ""))};
+}
+
+Message without_memory(const Snapshot& snapshot, std::int64_t head) {
+  const Message message = without_memory(snapshot);
+  const LayerInfo* layer = layer_of(snapshot);
+  if (message || head < layer->heads) return message;
+  return {Views::tr("The memory of layer {} has no head {}", snapshot.layer, head),
+          layer->attends_beside() ? Views::tr("It has {}; the softmax attention beside it has {}.", heads_text(layer->heads),
+                                              heads_text(layer->attention_heads))
+                                  : Views::tr("It has {}.", heads_text(layer->heads))};
+}
+
+Message without_attention_head(const Snapshot& snapshot, std::int64_t head) {
+  const LayerInfo& layer = *layer_of(snapshot);
+  if (head < layer.attention_heads) return {};
+  return {Views::tr("The softmax attention of layer {} has no head {}", snapshot.layer, head),
+          Views::tr("It has {}.", heads_text(layer.attention_heads))};
 }
 
 }  // namespace statescope

@@ -150,5 +150,9 @@ std::string decay_place(const LayerInfo& layer, const std::string& place);
 std::string sentence_at(std::string statement, std::string_view place);
 /// Where there is no such layer, or no matrix state in it, so that nothing needs to be asked; else false.
 Message without_memory(const Snapshot& snapshot);
+/// The same, or where its matrix state has no such head.
+Message without_memory(const Snapshot& snapshot, std::int64_t head);
+/// Where the layer's softmax attention has no such head.
+Message without_attention_head(const Snapshot& snapshot, std::int64_t head);
 
 }  // namespace statescope

@@ -250,8 +250,7 @@ std::vector<Sheet> sheets(const HeadGatesData& data) {
 
 std::vector<Sheet> sheets(const AttentionData& data) {
   if (data.message) return {};
-  const std::string equation = data.softmax ? Views::tr("softmax(q kᵀ / √d)") : Views::tr("o_t = Σ_s A_{t,s} v_s (SSE Def. 3)");
-  const std::string name = data.shares ? "|A| / Σ|A|" : "A";
+  const std::string equation = data.equation(), name = data.symbol();
   const std::string what = data.step > 1 ? Views::tr("strongest of {} tokens that are read", data.step) : Views::tr("token that is read");
   Axis from = axis_of_tokens(what, data.tokens), source = from;
   from.move = [&data](std::int64_t i) { return CursorMove{.reference = data.token_at(i)}; };

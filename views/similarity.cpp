@@ -22,12 +22,10 @@ namespace {
 constexpr std::int64_t kMostTableRows = 64;
 constexpr std::int64_t kFewestTokens = 256, kAllTokens = std::int64_t{1} << 40;  // of the map of tokens
 
-std::int64_t head_of(const LayerInfo& layer, const Cursor& cursor) { return std::clamp<std::int64_t>(cursor.head, 0, layer.heads - 1); }
 std::int64_t slot_of(const LayerInfo& layer, const Cursor& cursor) { return std::clamp<std::int64_t>(cursor.slot, 0, layer.slots() - 1); }
 
 SimilarityQuestion question_of(const Snapshot& snapshot, const Cursor& cursor, SimilarityMode mode) {
-  const LayerInfo& layer = *layer_of(snapshot);
-  return SimilarityQuestion{snapshot.layer, head_of(layer, cursor), shown_token(snapshot, cursor), mode == SimilarityMode::clustered};
+  return SimilarityQuestion{snapshot.layer, cursor.head, shown_token(snapshot, cursor), mode == SimilarityMode::clustered};
 }
 
 /// The part of the map of tokens that is looked at: as many down as across.
@@ -41,7 +39,7 @@ TokenTile looked_at(const Snapshot& snapshot, const Cursor& cursor, std::int64_t
 
 TokenSimilarityQuestion tile_question(const Snapshot& snapshot, const Cursor& cursor, const TokenTile& tile) {
   const LayerInfo& layer = *layer_of(snapshot);
-  return {snapshot.layer, slot_of(layer, cursor), head_of(layer, cursor), tile.rows, tile.columns};
+  return {snapshot.layer, slot_of(layer, cursor), cursor.head, tile.rows, tile.columns};
 }
 
 /// What would be a matrix of one thing.
@@ -146,13 +144,13 @@ void fill_partitions(SimilarityData& data, const Similarity& answer, const Layer
   data.chosen = slot_of(layer, cursor);
 }
 
-void fill_heads(SimilarityData& data, const Similarity& answer, const LayerInfo& layer, const Cursor& cursor) {
+void fill_heads(SimilarityData& data, const Similarity& answer, const Cursor& cursor) {
   const std::int64_t n = answer.heads;
   data.order = natural_order(n);
   data.cells = Pyramid(answer.head_cosine, n, n);
   data.groups = single_groups(n, [](std::int64_t head) { return AxisGroup{0, 0, Views::tr("head {}", head), head + 1}; });
   data.facts = pair_facts(answer.head_cosine, n);
-  data.chosen = head_of(layer, cursor);
+  data.chosen = cursor.head;
 }
 
 /// A memory that changes slowly stays like itself: where hardly anything turns round, colours begin where 1 in 20 cosines lies below.
@@ -221,7 +219,7 @@ std::string title_of(const SimilarityData& data) {
 class SimilarityView : public View {
  public:
   std::vector<Question> questions(const Snapshot& snapshot, const Cursor& cursor) const override {
-    if (without_memory(snapshot)) return {};
+    if (without_memory(snapshot, cursor.head)) return {};
     if (compares()) return {LayerStateQuestion{snapshot.layer, snapshot.token}};
     if (alone(*layer_of(snapshot), snapshot.layer, shown())) return {};
     if (shown() != SimilarityMode::tokens) return {question_of(snapshot, cursor, shown())};
@@ -317,7 +315,7 @@ SimilarityData build_similarity(const Snapshot& snapshot, const Cursor& cursor, 
                                 std::int64_t shown, const RangeChoice& range) {
   SimilarityData data;
   data.mode = mode;
-  data.message = without_memory(snapshot);
+  data.message = without_memory(snapshot, cursor.head);
   if (data.message) return data;
   const LayerInfo& layer = *layer_of(snapshot);
   data.message = alone(layer, snapshot.layer, mode);
@@ -327,9 +325,9 @@ SimilarityData build_similarity(const Snapshot& snapshot, const Cursor& cursor, 
 
   const std::int64_t token = shown_token(snapshot, cursor);
   const bool tokens = mode == SimilarityMode::tokens, heads = mode == SimilarityMode::heads;
-  data.place = tokens  ? memory_place(layer, snapshot.layer, slot_of(layer, cursor), head_of(layer, cursor))
+  data.place = tokens  ? memory_place(layer, snapshot.layer, slot_of(layer, cursor), cursor.head)
                : heads ? Views::tr("layer {}", snapshot.layer)
-                       : Views::tr("layer {}, head {}", snapshot.layer, head_of(layer, cursor));
+                       : Views::tr("layer {}, head {}", snapshot.layer, cursor.head);
   data.when = tokens ? Views::tr("after different tokens") : after_words(*snapshot.run, token);
 
   if (tokens) {
@@ -349,7 +347,7 @@ SimilarityData build_similarity(const Snapshot& snapshot, const Cursor& cursor, 
     if (mode == SimilarityMode::partitions)
       fill_partitions(data, *parts, layer, cursor);
     else if (heads)
-      fill_heads(data, *parts, layer, cursor);
+      fill_heads(data, *parts, cursor);
     else
       fill_rows(data, *parts, layer, cursor);
     data.across = data.order;

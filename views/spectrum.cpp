@@ -321,7 +321,7 @@ void draw_series(const Picture& picture) {
 class SpectrumView : public View {
  public:
   std::vector<Question> questions(const Snapshot& snapshot, const Cursor& cursor) const override {
-    if (without_memory(snapshot)) return {};
+    if (without_memory(snapshot, cursor.head)) return {};
     if (shown() >= SpectrumMode::rank_series) return {RankSeriesQuestion{snapshot.layer}};
     return {SpectraQuestion{snapshot.layer, shown_token(snapshot, cursor)}};
   }
@@ -353,10 +353,10 @@ SpectrumData build_spectrum(const Snapshot& snapshot, const Cursor& cursor, cons
                             const RangeChoice& range) {
   SpectrumData data;
   data.mode = mode;
-  data.message = without_memory(snapshot);
+  data.message = without_memory(snapshot, cursor.head);
   if (data.message) return data;
   const LayerInfo& layer = *layer_of(snapshot);
-  data.chosen = std::clamp<std::int64_t>(cursor.head, 0, layer.heads - 1);
+  data.chosen = cursor.head;
   data.heads = layer.heads;
   if (data.along_the_run()) {
     const RankSeriesQuestion question{snapshot.layer};

@@ -72,12 +72,15 @@ std::string instead_of_state(const LayerInfo& layer) {
   return Views::tr("Its memory is: {}.", Engine::tr(layer.memory.c_str()));
 }
 
-StateData without_state(const Snapshot& snapshot, const LayerInfo* layer) {
+StateData without_state(const Snapshot& snapshot, const LayerInfo* layer, std::int64_t head) {
   StateData data;
   data.layer = snapshot.layer;
   if (!layer) {
     data.headline = Views::tr("No token has been read yet");
     data.detail = Views::tr("It appears as soon as a model has read its first tokens.");
+  } else if (const Message message = without_memory(snapshot, head); layer->has_state() && message) {
+    data.headline = message.headline;
+    data.detail = message.detail;
   } else if (layer->has_state()) {
     data.headline = Views::tr("The state of layer {} has not been computed yet", snapshot.layer);
     data.detail = Views::tr("It appears as soon as the run has been replayed to this token.");
@@ -144,8 +147,10 @@ const HeadState* taken_away(const Snapshot& snapshot, const Findings& findings, 
   return other;
 }
 
-/// Whether tokens take away what a key reads.
-bool erases(const LayerInfo& layer) { return layer.memory.find("delta") != std::string::npos || layer.mixer == "rwkv7"; }
+/// Whether tokens take away what a key reads, or levels that merge.
+bool erases(const LayerInfo& layer) {
+  return layer.memory.find("delta") != std::string::npos || layer.mixer == "rwkv7" || layer.memory == "log-linear attention";
+}
 
 /// [slots, K, V] of what the mode shows; empty: it is not known, and `data` says why.
 std::vector<float> matrices_of(const Snapshot& snapshot, const Findings& findings, StateData& data) {
@@ -360,7 +365,7 @@ std::string time_words(const StateData& data) {
 StateData build_state(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, StateMode mode) {
   const LayerInfo* layer = layer_of(snapshot);
   const HeadState& state = snapshot.state;
-  if (!layer || !layer->has_state() || state.values.empty()) return without_state(snapshot, layer);
+  if (!layer || !layer->has_state() || state.values.empty()) return without_state(snapshot, layer, cursor.head);
 
   StateData data;
   data.layer = snapshot.layer;

@@ -15,10 +15,8 @@
 namespace statescope {
 namespace {
 
-std::int64_t head_of(const LayerInfo& layer, const Cursor& cursor) { return std::clamp<std::int64_t>(cursor.head, 0, layer.heads - 1); }
-
 Question question_of(const Snapshot& snapshot, const Cursor& cursor, WritesMode mode) {
-  const std::int64_t head = head_of(*layer_of(snapshot), cursor);
+  const std::int64_t head = cursor.head;
   if (mode != WritesMode::spread) return RowAgesQuestion{snapshot.layer, head, std::max<std::int64_t>(0, shown_token(snapshot, cursor))};
   const TokenWindow window = window_around(snapshot.token, std::ssize(snapshot.run->tokens));
   return WriteSpreadQuestion{snapshot.layer, head, window.from, window.to};
@@ -169,7 +167,7 @@ void draw_spread(const WritesData& data, Canvas& canvas, Rect body, const Frame&
 class WritesView : public View {
  public:
   std::vector<Question> questions(const Snapshot& snapshot, const Cursor& cursor) const override {
-    if (without_memory(snapshot)) return {};
+    if (without_memory(snapshot, cursor.head)) return {};
     return {question_of(snapshot, cursor, shown())};
   }
   std::span<const std::string_view> modes() const override {
@@ -198,10 +196,10 @@ WritesData build_writes(const Snapshot& snapshot, const Cursor& cursor, const Fi
                         const RangeChoice& range) {
   WritesData data;
   data.mode = mode;
-  data.message = without_memory(snapshot);
+  data.message = without_memory(snapshot, cursor.head);
   if (data.message) return data;
   const LayerInfo& layer = *layer_of(snapshot);
-  const std::int64_t head = head_of(layer, cursor);
+  const std::int64_t head = cursor.head;
   data.rows = layer.rows;
   data.row_name = Engine::tr(layer.row_name.c_str());
   data.slots = layer.slots();

@@ -12,6 +12,8 @@
 namespace statescope {
 namespace {
 
+std::string heads_text(std::int64_t heads) { return heads == 1 ? "1 head" : fmt::format("{} heads", heads); }
+
 void print_layers(const ModelInfo& info) {
   const bool placed = std::ranges::any_of(info.layers, [](const LayerInfo& layer) { return !layer.device.empty(); });
   fmt::print("{:<7}{}{:<22}{:<24}{:>6}{:>10}\n", "layer", placed ? "device   " : "", "mixer", "memory", "heads", "state");
@@ -22,9 +24,11 @@ void print_layers(const ModelInfo& info) {
     const std::string axes = layer.rows > 0 ? fmt::format("  {} × {}", layer.row_name, layer.column_name) : "";
     const std::string device = placed ? fmt::format("{:<9}", layer.device) : "";
     const std::string experts = layer.experts > 0 ? fmt::format("  {} experts, {} a token", layer.experts, layer.chosen_experts) : "";
-    const char* const beside = layer.attends_beside ? "; softmax attention beside it" : "";
-    fmt::print("{:<7}{}{:<22}{:<24}{:>6}{:>10}{}{}{}{}\n", i, device, layer.mixer, layer.memory,
-               layer.heads > 0 ? fmt::format("{}", layer.heads) : "", state, axes, slots, beside, experts);
+    const std::string beside =
+        layer.attends_beside() ? fmt::format("; beside it softmax attention, {}", heads_text(layer.attention_heads)) : "";
+    const std::int64_t heads = layer.has_state() ? layer.heads : layer.attention_heads;
+    fmt::print("{:<7}{}{:<22}{:<24}{:>6}{:>10}{}{}{}{}\n", i, device, layer.mixer, layer.memory, heads > 0 ? fmt::format("{}", heads) : "",
+               state, axes, slots, beside, experts);
   }
   for (const std::string& reason : info.placement) fmt::print("{}\n", reason);
 }

@@ -136,6 +136,8 @@ std::string place_words(const ViewRow& row, const RunInfo& run, const Cursor& at
   const InEnglish paper;
   if (row.place == ShownPlace::run) return "";
   if (row.place == ShownPlace::layer) return fmt::format("layer {}", at.layer);
+  const bool all_heads = row.id == std::string_view("choices") && run.model.layers[static_cast<std::size_t>(at.layer)].mixer == "dsa";
+  if (all_heads) return fmt::format("layer {}, all heads", at.layer);
   if (row.place == ShownPlace::head) return fmt::format("layer {}, head {}", at.layer, at.head);
   return memory_place(run.model.layers[static_cast<std::size_t>(at.layer)], at.layer, at.slot, at.head);
 }
@@ -143,8 +145,10 @@ std::string place_words(const ViewRow& row, const RunInfo& run, const Cursor& at
 std::int64_t interesting_layer(const ModelInfo& model, std::string_view view) {
   using Is = std::function<bool(const LayerInfo&)>;
   const Is has_experts = [view](const LayerInfo& layer) { return view == "experts" && layer.experts > 0; };
+  const Is may_choose = [view](const LayerInfo& layer) { return view == "choices" && layer.memory == "softmax attention"; };
   const Is routes = [](const LayerInfo& layer) { return layer.partitions > 0; };
-  for (const Is& is : {has_experts, routes, Is(&LayerInfo::has_state)}) {
+  const Is attends = [view](const LayerInfo& layer) { return view == "attention" && layer.attention_heads > 0; };
+  for (const Is& is : {has_experts, may_choose, routes, Is(&LayerInfo::has_state), attends}) {
     if (const auto found = std::ranges::find_if(model.layers, is); found != model.layers.end()) return found - model.layers.begin();
   }
   return 0;
@@ -157,7 +161,7 @@ Cursor cursor_of(const FigurePanel& panel, const RunInfo& run) {
   if (panel.reference) cursor.reference = token_of(*panel.reference, run);
   check_index("layer", cursor.layer, std::ssize(run.model.layers));
   const LayerInfo& layer = run.model.layers[static_cast<std::size_t>(cursor.layer)];
-  if (layer.has_state()) check_index("head", cursor.head, layer.heads);  // softmax attention says its heads with the answer
+  check_index("head", cursor.head, std::max<std::int64_t>(1, layer.most_heads()));
   check_index("slot", cursor.slot, std::max<std::int64_t>(1, layer.slots()));
   if (cursor.row >= 0) check_index("row", cursor.row, layer.rows);
   if (cursor.column >= 0) check_index("column", cursor.column, layer.columns);

@@ -205,8 +205,8 @@ void Inspector::show_place() {
     for (const LayerInfo& layer : run->model.layers)
       layers.push_back(QStringLiteral("%1  %2").arg(layers.size()).arg(QString::fromStdString(layer.mixer)));
   }
-  if (const LayerInfo* layer = navigator_.layer_info(); layer && layer->has_state()) {
-    for (std::int64_t head = 0; head < layer->heads; ++head) heads.push_back(QString::number(head));
+  if (const LayerInfo* layer = navigator_.layer_info()) {
+    for (std::int64_t head = 0; head < layer->most_heads(); ++head) heads.push_back(QString::number(head));
     for (const std::string& slot : layer->slot_names) slots.push_back(QString::fromStdString(slot));
   }
   const Cursor& cursor = navigator_.cursor();

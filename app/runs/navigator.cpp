@@ -332,12 +332,13 @@ Cursor Navigator::inside(Cursor place) const {
   place.layer = clamp_index(place.layer, run_ ? static_cast<std::int64_t>(run_->model.layers.size()) : 0);
   if (!run_ || run_->model.layers.empty()) return place;
   const LayerInfo& layer = run_->model.layers[static_cast<std::size_t>(place.layer)];
-  if (!layer.has_state()) {  // nothing to choose there: what is chosen elsewhere stays chosen
-    place.head = cursor_.head, place.slot = cursor_.slot;
+  // Where there is nothing to choose, what is chosen elsewhere stays chosen.
+  place.head = layer.most_heads() > 0 ? clamp_index(place.head, layer.most_heads()) : cursor_.head;
+  if (!layer.has_state()) {
+    place.slot = cursor_.slot;
     place.row = cursor_.row, place.column = cursor_.column;
     return place;
   }
-  place.head = clamp_index(place.head, layer.heads);
   place.slot = clamp_index(place.slot, layer.slots());
   if (place.row != kAllRows) place.row = std::clamp<std::int64_t>(place.row, -1, std::max<std::int64_t>(layer.rows - 1, -1));
   place.column = std::clamp<std::int64_t>(place.column, -1, std::max<std::int64_t>(layer.columns - 1, -1));

@@ -65,8 +65,8 @@ void add_places(MainWindow& window, std::vector<PaletteEntry>& into) {
   for (std::size_t i = 0; i < layers.size(); ++i)
     add(Palette::tr("Layer %1").arg(i), QString::fromStdString(layers[i].mixer), &CursorMove::layer, static_cast<std::int64_t>(i));
   const LayerInfo* layer = navigator.layer_info();
-  if (!layer || !layer->has_state()) return;
-  for (std::int64_t head = 0; head < layer->heads; ++head)
+  if (!layer) return;
+  for (std::int64_t head = 0; head < layer->most_heads(); ++head)
     add(Palette::tr("Head %1").arg(head), Palette::tr("of this layer"), &CursorMove::head, head);
   for (std::int64_t slot = 0; slot < layer->slots(); ++slot)
     add(Palette::tr("Partition %1").arg(QString::fromStdString(layer->slot_names[static_cast<std::size_t>(slot)])),

@@ -50,9 +50,8 @@ std::string out_of_range(const Navigator& navigator, const WindowOptions& option
   if (std::string words = check("token", options.token, navigator.tokens()); !words.empty()) return words;
   if (std::string words = check("layer", layer_index, std::ssize(layers)); !words.empty()) return words;
   const LayerInfo& layer = layers[static_cast<std::size_t>(layer_index)];
-  if (!layer.has_state()) return check("slot", options.slot, 1);  // softmax attention says its heads with the answer
-  if (std::string words = check("head", options.head, layer.heads); !words.empty()) return words;
-  return check("slot", options.slot, layer.slots());
+  if (std::string words = check("head", options.head, std::max<std::int64_t>(1, layer.most_heads())); !words.empty()) return words;
+  return check("slot", options.slot, std::max<std::int64_t>(1, layer.slots()));
 }
 
 void fail(const std::string& words) {

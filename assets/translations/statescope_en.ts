@@ -677,6 +677,10 @@
         <source>bytes</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>slot</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>Figures</name>
@@ -1179,14 +1183,6 @@
     </message>
     <message>
         <source>What tokens read in {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Softmax weights</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Shares of what is read</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2826,10 +2822,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>softmax(q kᵀ / √d)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>o_t = Σ_s A_{t,s} v_s (SSE Def. 3)</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3542,10 +3534,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>How much of what a token reads was written by each token before it. A_{t,s} with o_t = Σ_s A_{t,s} v_s, exactly, before norm and gate: q_t decayed back to s, times k_s (SSE Def. 3; for the memories of SSE eq. 9, GLA eq. 3 and the delta rule, Gated DeltaNet eq. 10). Bars: what the cursor&apos;s token reads; gold: needle; the pale bar left of them: all earlier tokens. Map: row t reads column s, blue negative, orange positive. Softmax layers: their weights.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>What is left of the needle after each token, and at the question what took the rest. S = C + all else, C what is left of what the needle&apos;s tokens wrote; curves: ‖C‖ after each token. Parts of 1 at the question: taken by decay (GLA eq. 3, SSE eq. 9), erased by the delta rule (Gated DeltaNet eq. 10), lying under later writes along the needle&apos;s keys (in S4 along what is left of it), lying where the question does not read, and clear. Layers count the same, heads by ‖C‖². Read: the needle&apos;s share of what the question reads, the largest of all heads. A description, not a diagnosis: over 2,800 answers of small models right and wrong ones hardly differ in what is clear (AUC 0.59) or in what is read (0.59).</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3695,10 +3683,6 @@
     </message>
     <message>
         <source>Some softmax layers do not read all earlier tokens but choose. A column is a token; bright: the blocks, or tokens, that it chose. MoBA (eq. 5, 6): the blocks with the largest q_t · mean(k), and its own. NSA (eq. 9 to 12): the blocks whose means get the largest weights p_t, beside the first one, its own and the one before. DeepSeek-V3.2 (eq. 1, 2): the tokens of the largest I_{t,s} = Σ_j w_{t,j} ReLU(q_{t,j} · k_s). What is not chosen is not read, whatever it says. How SSE chooses partitions is in the view Partition routing.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Layer {} ({}) reads a memory, not tokens</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -4063,6 +4047,86 @@
     </message>
     <message>
         <source>What it holds only fades. The delta rule (DeltaNet, Gated DeltaNet, RWKV-7) takes away what a key reads before it writes.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer {} ({}) reads no earlier tokens by weights</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Shares of what is read in {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Softmax weights of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Gated weights of three branches of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Mean |A| over the channels of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Implicit attention of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>gated weight</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>mean |A|</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A = softmax(q kᵀ / √d)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A = Σ_b g_b softmax(q k_bᵀ / √d) over the branches b: means of blocks, chosen blocks, window (NSA eq. 5)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>y^c_t = Σ_s A^c_{t,s} x^c_s of every channel c; the mean of |A^c| over them</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How much of what a token reads was written by each token before it. A_{t,s} with o_t = Σ_s A_{t,s} v_s, exactly, before norm and gate: q_t decayed back to s, times k_s (SSE Def. 3; for the memories of SSE eq. 9, GLA eq. 3 and the delta rule, Gated DeltaNet eq. 10). Bars: what the cursor&apos;s token reads; gold: needle; the pale bar left of them: all earlier tokens. Map: row t reads column s, blue negative, orange positive. Softmax layers: their weights; NSA: those of its three branches, times their gates. Selective scans, whose channels each have an A of their own: the mean of |A|.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer {} ({}) has no softmax attention that could choose tokens</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} head</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} heads</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The nearest layer that does is layer {}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The memory of layer {} has no head {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It has {}; the softmax attention beside it has {}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It has {}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The softmax attention of layer {} has no head {}</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

@@ -203,6 +203,41 @@ AttentionRows memory_attention(const MemoryTrace& trace, std::int64_t slot, std:
   return result;
 }
 
+AttentionRows scan_attention(const MemoryTrace& trace, std::int64_t head, const AttentionPart& part, std::span<const float> dt,
+                             std::span<const float> D, const Done& done) {
+  const SlotVisits& visits = trace.slots.at(0);
+  const std::int64_t K = trace.K, V = trace.V, rows = part.rows.count;
+  AttentionRows result = empty_rows(part);
+  std::vector<double> alpha(static_cast<std::size_t>(K));
+  for (std::int64_t channel = 0; channel < V; ++channel) {
+    if (done) done(static_cast<double>(channel) / static_cast<double>(V));
+    const float skip = D.empty() ? 0 : D[static_cast<std::size_t>(head * V + channel)];
+    Sweep sweep(K, rows);
+    std::int64_t next = rows - 1;
+    for (std::int64_t j = visits.until(part.token(rows - 1)) - 1; j >= 0; --j) {
+      const std::int64_t token = visits.token[static_cast<std::size_t>(j)], at = j * trace.H + head;
+      while (next >= 0 && part.token(next) > token) --next;
+      const bool reads_here = next >= 0 && part.token(next) == token && visits.reading(token) == j;
+      if (reads_here) sweep.set_out(next, visits.q.data() + at * K);
+      for (std::int64_t r = 0; r < K; ++r)
+        alpha[static_cast<std::size_t>(r)] = std::exp(trace.log_decay_of_cell(visits, j, head, r, channel));
+      const double* a = sweep.pass(visits.k.data() + at * K, 1, alpha.data(), false, nullptr, nullptr);
+      const double gate = visits.is_edit(j) ? 1 : dt[static_cast<std::size_t>((token * trace.H + head) * V + channel)];
+      for (std::int64_t row = sweep.begin(); row < sweep.end(); ++row) {
+        const double share = std::abs(gate * a[row] + (reads_here && row == next ? skip : 0)) / static_cast<double>(V);
+        if (token >= part.from)
+          result.weight[static_cast<std::size_t>((token - part.from) * rows + row)] += share;
+        else
+          result.before[static_cast<std::size_t>(row)] += share;
+      }
+      if (j % kVisits != 0) continue;
+      sweep.leave_decayed();
+      if (next < 0 && sweep.begin() == sweep.end()) break;
+    }
+  }
+  return result;
+}
+
 AttentionRows softmax_weights(const SoftmaxOperands& operands, std::int64_t head, const AttentionPart& part, const Done& done) {
   const std::int64_t rows = part.rows.count, d = operands.d;
   const double scale = 1 / std::sqrt(static_cast<double>(d));

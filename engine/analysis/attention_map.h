@@ -37,6 +37,11 @@ using Done = std::function<void(double)>;
 AttentionRows memory_attention(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, const AttentionPart& part,
                                const Done& done = {}, std::span<const float> value_gate = {});
 
+/// Of a selective scan: the mean over its channels c of |A^c_{t,s}|, y^c_t = Σ_s A^c_{t,s} x^c_s, with Δ and D in A (spec §17.1). `dt` [T,
+/// H, V], `D` [H, V].
+AttentionRows scan_attention(const MemoryTrace& trace, std::int64_t head, const AttentionPart& part, std::span<const float> dt,
+                             std::span<const float> D, const Done& done = {});
+
 /// One head of softmax attention.
 struct SoftmaxOperands {
   std::span<const float> q;  // [T, H, d]

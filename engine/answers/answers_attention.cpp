@@ -54,6 +54,7 @@ AttentionRows attention_beside(const AttentionQuestion& question, const Attentio
   if (!q || !k) throw Error(fmt::format("layer {} ({}) has no attention beside its memory", question.layer, layer.mixer));
   const Config config = config_beside(layer.mixer, evidence.model().plan().layers[static_cast<std::size_t>(question.layer)].config);
   heads = q->shape[0];
+  check_index("head", question.head, heads);
   std::vector<float> keys = evidence.memory_keys(question.layer), queries;
   const std::int64_t before = std::ssize(keys) / (k->shape[0] * k->shape[1]);
   keys.insert(keys.end(), k->values.begin(), k->values.end());
@@ -64,7 +65,7 @@ AttentionRows attention_beside(const AttentionQuestion& question, const Attentio
   if (pattern) operands.pattern = pattern->on_host();
   operands.window = config.has("window_size") ? config.integer("window_size") : 0;
   const AttentionPart behind{{part.rows.from + before, part.rows.step, part.rows.count}, part.from + before, part.to + before};
-  return softmax_weights(operands, std::min(question.head, heads - 1), behind, done);
+  return softmax_weights(operands, question.head, behind, done);
 }
 
 AttentionRows softmax_attention(const AttentionQuestion& question, const AttentionPart& part, Evidence& evidence, const Done& done,
@@ -73,7 +74,8 @@ AttentionRows softmax_attention(const AttentionQuestion& question, const Attenti
   if (!q || !k) throw Error("this layer does not tell its queries and keys");
   const Config& config = evidence.model().plan().layers[static_cast<std::size_t>(question.layer)].config;
   heads = q->shape[0];
-  const std::int64_t head = std::min(question.head, heads - 1);
+  const std::int64_t head = question.head;
+  check_index("head", head, heads);
   SoftmaxOperands operands{.q = q->values, .k = k->values, .heads = heads, .kv_heads = k->shape[0], .d = q->shape[1]};
   if (const ChannelRows* tokens = evidence.channel(question.layer, "dsa_selected")) operands.chosen = tokens->values;
   if (const ChannelRows* blocks = evidence.channel(question.layer, "nsa_selected")) {
@@ -143,6 +145,11 @@ AttentionRows rows_of(const AttentionQuestion& question, const AttentionPart& pa
     return rows;
   }
   const MemoryTrace* trace = evidence.trace(question.layer);
+  const ChannelRows* dt = evidence.channel(question.layer, "dt");
+  if (trace && trace->of_cells() && dt) {
+    check_index("head", question.head, trace->H);
+    return scan_attention(*trace, question.head, part, dt->values, layer_tensor(question.layer, ".D", trace->H * trace->V, evidence), done);
+  }
   if (!trace || trace->of_cells() || trace->steps > 1)
     throw Error("No single weight leads from a token to what this memory reads. The history of a read tells what each token adds to it.");
   check_index("head", question.head, trace->H);

@@ -27,7 +27,7 @@ Choices of_channels(const ChannelRows& selected, const ChannelRows& scores, cons
   const bool by_head = selected.shape.size() == 2;
   const std::int64_t heads = by_head ? selected.shape[0] : 1, each = selected.shape.back();
   Choices all{.heads = by_head ? heads * group : 1, .size = size, .begin = {0}, .chosen = {}, .score = {}};
-  all.head = std::clamp<std::int64_t>(question.head, 0, all.heads - 1);
+  all.head = by_head ? question.head : 0;
   for (std::int64_t t = question.from; t < question.to; ++t) {
     const auto row = static_cast<std::size_t>((t * heads + all.head / group) * each);
     add_token(all, selected.values.data() + row, scores.values.data() + row, each);
@@ -38,8 +38,7 @@ Choices of_channels(const ChannelRows& selected, const ChannelRows& scores, cons
 /// The chosen past blocks and the token's own; behind the prompt every block (spec §18.4).
 Choices of_moba(const ChannelRows& selected, const ChoicesQuestion& question, std::int64_t size, std::int64_t prompt) {
   const std::int64_t heads = selected.shape[0], each = selected.shape[1];
-  Choices all{.heads = heads, .size = size, .begin = {0}, .chosen = {}, .score = {}};
-  all.head = std::clamp<std::int64_t>(question.head, 0, heads - 1);
+  Choices all{.heads = heads, .head = question.head, .size = size, .begin = {0}, .chosen = {}, .score = {}};
   for (std::int64_t t = question.from; t < question.to; ++t) {
     std::vector<float> blocks;
     if (t >= prompt) {
@@ -60,7 +59,9 @@ Choices of_moba(const ChannelRows& selected, const ChoicesQuestion& question, st
 Choices answer(const ChoicesQuestion& question, Evidence& evidence) {
   if (question.from < 0 || question.to > evidence.tokens() || question.to <= question.from || question.to - question.from > 512)
     throw Error(fmt::format("no window of tokens {} to {}", question.from, question.to));
-  if (evidence.layer(question.layer).memory != "softmax attention") return {};
+  const LayerInfo& layer = evidence.layer(question.layer);
+  if (layer.memory != "softmax attention") return {};
+  check_index("head", question.head, layer.attention_heads);
   const Config& config = evidence.model().plan().layers[static_cast<std::size_t>(question.layer)].config;
   if (const ChannelRows* tokens = evidence.channel(question.layer, "dsa_selected"))
     return of_channels(*tokens, *evidence.channel(question.layer, "dsa_scores"), question, 1, 1);

@@ -26,7 +26,7 @@ ObservedGroup observe_two_readouts(const LayerSpan& span, Evidence& evidence) {
 }
 
 ObservedGroup observe_memory_tokens(const LayerSpan& span, Evidence& evidence) {
-  if (evidence.model().plan().memory_token_count == 0 || !evidence.layer(span.layer).attends_beside) return {};
+  if (evidence.model().plan().memory_token_count == 0 || !evidence.layer(span.layer).attends_beside()) return {};
   const std::int64_t H = evidence.channel(span.layer, "attention_q")->shape.front();
   Observed share(span, {H});
   for (std::int64_t head = 0; head < H; ++head) {

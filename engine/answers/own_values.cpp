@@ -24,7 +24,9 @@ std::vector<float> layer_tensor(std::int64_t layer, std::string_view ending, std
 namespace {
 
 /// Whose values are dt · x, and past whose memory D · x goes.
-bool has_mamba2(std::string_view mixer) { return mixer == "mamba2" || mixer == "falcon_h1" || mixer == "log_linear_mamba2"; }
+bool has_mamba2(std::string_view mixer) {
+  return mixer == "mamba2" || mixer == "falcon_h1" || mixer == "zamba2_hybrid" || mixer == "log_linear_mamba2";
+}
 
 /// [T] of a channel that has one number for each of its heads.
 std::vector<float> numbers_of_head(const ChannelRows& rows, std::int64_t head, std::int64_t H, std::int64_t tokens) {

@@ -12,7 +12,7 @@ namespace statescope {
 struct AttentionMap {
   static constexpr Accuracy accuracy = kRecomputed;
   static constexpr std::int64_t kMostRows = 128;
-  std::int64_t heads = 0;     // H; of softmax layers too, whose last head answers for those beyond it
+  std::int64_t heads = 0;     // H, of softmax attention where that is what is asked for
   std::vector<float> weight;  // [rows, columns] the A_{t,s} farthest from 0 of the tokens s that a column stands for; 0 for s > t
   std::vector<float>
       before;  // [rows] Σ |A_{t,s}| over the tokens s before the columns', slot by slot; with those memory tokens that attention sees

@@ -12,14 +12,13 @@ namespace statescope {
 struct Choices {
   static constexpr Accuracy accuracy = kRecomputed;
   std::int64_t heads = 0;            // that choose for themselves; 1: all heads attend to the same
-  std::int64_t head = 0;             // whose choices these are
+  std::int64_t head = 0;             // whose choices these are; 0 where all heads have the same
   std::int64_t size = 1;             // tokens of a block; 1: single tokens are chosen
   std::vector<std::int64_t> begin;   // [n + 1] where in `chosen` those of each token begin
   std::vector<std::int32_t> chosen;  // blocks or tokens, ascending, each token's own block among them
   std::vector<float> score;          // as many: importance (NSA), I_ts (the indexer); empty: the layer tells none (MoBA)
 };
 
-/// A head beyond the last one: the last one.
 struct ChoicesQuestion {
   std::int64_t layer = 0, head = 0, from = 0, to = 0;
   using Answer = Choices;

@@ -29,6 +29,7 @@ struct MixerLayout {
   bool has_shared_slot = false;
   std::int64_t partitions = 0;                            // slots that tokens are routed to
   std::vector<Shape> conv_caches;                         // [slots, w − 1, C]
+  std::int64_t attention_heads = 0;                       // of softmax attention; 0: none
   std::int64_t kv_heads = 0, key_dim = 0, value_dim = 0;  // of the softmax cache; 0: none; no values: keys are latents
   std::int64_t index_dim = 0;                             // of the indexer's keys in it; 0: nothing chooses tokens so
   bool decays = false, head_gates = false;

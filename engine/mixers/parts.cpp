@@ -242,6 +242,7 @@ Value shown_and_remembered(Program& p, const Memory& memory, std::int64_t heads,
 }  // namespace
 
 MixerLayout with_attention(MixerLayout memory, const MixerLayout& attention) {
+  memory.attention_heads = attention.attention_heads;
   memory.kv_heads = attention.kv_heads;
   memory.key_dim = attention.key_dim;
   memory.value_dim = attention.value_dim;

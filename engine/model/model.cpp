@@ -122,7 +122,7 @@ ModelInfo Model::info() const {
     layer.has_shared_slot = layout.has_shared_slot;
     layer.head_gates = layout.head_gates;
     if (const auto& ffn = stack_.blocks[i].ffn) layer.experts = ffn->experts(), layer.chosen_experts = ffn->chosen_experts();
-    layer.attends_beside = !layout.memory.empty() && layout.kv_heads > 0;
+    layer.attention_heads = layout.attention_heads;
     if (Devices* const devices = backend_->devices()) layer.device = devices->all()[place_of(static_cast<std::int64_t>(i)).number].name;
     if (!layout.memory.empty()) {
       layer.heads = layout.memory[0].shape[1];

@@ -29,7 +29,7 @@ void serialize(Archive& archive, Accuracy& x) {
 }
 
 STATESCOPE_FIELDS(LayerInfo, mixer, memory, recurrence, row_name, column_name, slot_names, heads, rows, columns, partitions,
-                  has_shared_slot, head_gates, attends_beside, experts, chosen_experts, device)
+                  has_shared_slot, head_gates, attention_heads, experts, chosen_experts, device)
 STATESCOPE_FIELDS(ModelInfo, name, family, device, parameters, weight_bytes, trained_length, layers, placement, notes)
 STATESCOPE_FIELDS(TokenInfo, id, text)
 STATESCOPE_FIELDS(BranchInfo, number, parent, from, interventions)

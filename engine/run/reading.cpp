@@ -118,9 +118,9 @@ std::shared_ptr<const Snapshot> Reading::snapshot(std::int64_t layer, std::int64
   snapshot->run = info_;
   snapshot->layer = layer;
   const LayerInfo& info = info_->model.layers[static_cast<std::size_t>(layer)];
-  snapshot->head = info.has_state() ? std::clamp<std::int64_t>(head, 0, info.heads - 1) : head;
+  snapshot->head = info.most_heads() > 0 ? std::clamp<std::int64_t>(head, 0, info.most_heads() - 1) : head;
   snapshot->token = token;
-  std::tie(snapshot->before, snapshot->state) = run_->head_states_around(layer, snapshot->head, token);
+  if (snapshot->head < info.heads) std::tie(snapshot->before, snapshot->state) = run_->head_states_around(layer, snapshot->head, token);
   snapshot->routing = run_->routing(layer);
   snapshot->predictions = most_probable(run_->logits(token), kPredictions, *tokenizer_);
   snapshot->accuracy = run_->is_keyframe(token) ? kExact : kReplayed;

@@ -179,11 +179,63 @@ TEST_CASE("attention: softmax layers show weights, of a head that they have") {
   Findings findings;
   AttentionMap softmax = map();
   for (float& w : softmax.weight) w = std::abs(w);
-  findings.answer(question(1, 9), softmax);
-  const AttentionData data = build_attention(four_tokens(3, 1), {.token = 3, .layer = 1, .head = 9}, findings, -1, false, 128);
-  CHECK(data.softmax);
+  findings.answer(question(1, 1), softmax);
+  const AttentionData data = build_attention(four_tokens(3, 1), {.token = 3, .layer = 1, .head = 1}, findings, -1, false, 128);
+  CHECK(data.kind == WeightKind::softmax);
   CHECK(data.place == "layer 1, head 1");
   CHECK(data.title == "Softmax weights of layer 1, head 1");
+  const Cursor beyond{.token = 3, .layer = 1, .head = 9};
+  CHECK(build_attention(four_tokens(3, 1), beyond, findings, -1, false, 128).message.sentence() ==
+        "The softmax attention of layer 1 has no head 9. It has 2 heads.");
+  CHECK(make_attention()->questions(four_tokens(3, 1), beyond).empty());
+}
+
+TEST_CASE("attention: title, colour bar and equation name what is drawn") {
+  const auto shown = [](const char* mixer, const char* memory, bool shares) {
+    Snapshot snapshot = four_tokens(3, 1);
+    RunInfo run = *snapshot.run;
+    run.model.layers[1] = {.mixer = mixer, .memory = memory, .slot_names = {}, .heads = 2, .rows = 2, .columns = 2, .attention_heads = 2};
+    if (run.model.layers[1].memory != "softmax attention") run.model.layers[1].slot_names = {"state"};
+    snapshot.run = std::make_shared<RunInfo>(run);
+    Findings findings;
+    AttentionMap weights = map();
+    for (float& w : weights.weight) w = std::abs(w);
+    findings.answer(question(1, 1), weights);
+    const AttentionData data = build_attention(snapshot, {.token = 3, .layer = 1, .head = 1}, findings, -1, shares, 128);
+    CHECK(data.shading.is_signed == (data.kind == WeightKind::implicit && !shares));
+    CHECK(sheets(data)[AttentionSheets::map].columns[0].equation == data.equation());
+    CHECK(sheets(data)[AttentionSheets::map].columns[0].name == data.symbol());
+    return data.title + "; " + data.symbol();
+  };
+  CHECK(shown("transformer", "softmax attention", false) == "Softmax weights of layer 1, head 1; weight");
+  CHECK(shown("transformer", "softmax attention", true) == "Shares of what is read in layer 1, head 1; |A| / Σ|A|");
+  CHECK(shown("nsa", "softmax attention", false) == "Gated weights of three branches of layer 1, head 1; gated weight");
+  CHECK(shown("nsa", "softmax attention", true) == "Shares of what is read in layer 1, head 1; |A| / Σ|A|");
+  CHECK(shown("mamba", "selective scan", false) == "Mean |A| over the channels of layer 1, head 1; mean |A|");
+  CHECK(shown("gla", "decayed outer product", false) == "Implicit attention of layer 1, head 1; A");
+}
+
+TEST_CASE("attention: beside a memory the heads are its own, the memory's are refused by number") {
+  Snapshot snapshot = four_tokens(3);
+  RunInfo run = *snapshot.run;
+  run.model.layers[0].attention_heads = 4;
+  snapshot.run = std::make_shared<RunInfo>(run);
+  const Cursor cursor{.token = 3, .head = 3};
+  const auto view = make_attention();
+  CHECK(view->questions(snapshot, cursor).empty());
+  view->build(snapshot, cursor, {});
+  CHECK(view->sentence() == "The memory of layer 0 has no head 3. It has 2 heads; the softmax attention beside it has 4 heads.");
+  view->set_mode(5);
+  CHECK(view->questions(snapshot, cursor) == std::vector<Question>{question(0, 3, AttentionQuestion::kBeside)});
+}
+
+TEST_CASE("attention: a layer that attends to nothing names the nearest that does") {
+  Snapshot snapshot = four_tokens(3, 3);
+  RunInfo run = *snapshot.run;
+  run.model.layers.resize(5, {.mixer = "gated_convolution", .memory = "short convolution", .slot_names = {}});
+  snapshot.run = std::make_shared<RunInfo>(run);
+  CHECK(build_attention(snapshot, {.token = 3, .layer = 3}, {}, -1, false, 128).message.sentence() ==
+        "Layer 3 (gated_convolution) reads no earlier tokens by weights. The nearest layer that does is layer 1.");
 }
 
 TEST_CASE("attention: what is missing is said") {
@@ -192,7 +244,7 @@ TEST_CASE("attention: what is missing is said") {
   Findings refused;
   refused.set(question(1, 1), {nullptr, "this layer does not tell its queries and keys", 0});
   CHECK(build_attention(four_tokens(3, 1), kCursor, refused, -1, false, 128).message.detail ==
-        "this layer does not tell its queries and keys");
+        "This layer does not tell its queries and keys");
 }
 
 TEST_CASE("attention: earlier tokens are one bar, 512 tokens are gathered and it is said") {

@@ -81,7 +81,9 @@ TEST_CASE("choices: a layer that chooses nothing says so, and what is missing is
         "Layer 1 (softmax_attention) attends to tokens without choosing them");
   const Snapshot memory = Sample({.tokens = 4}).at(2);
   CHECK(make_choices()->questions(memory, {.token = 2}).empty());
-  CHECK(build_choices(memory, {.token = 2}, {}).message.headline == "Layer 0 (sse) reads a memory, not tokens");
+  CHECK(build_choices(memory, {.token = 2}, {})
+            .message.sentence()
+            .starts_with("Layer 0 (sse) has no softmax attention that could choose tokens. The nearest layer that does is layer 1."));
 }
 
 }  // namespace statescope::choices_test

@@ -150,7 +150,7 @@ TEST_CASE("needle grid: what is missing is said") {
   CHECK(build_needle_grid(snapshot, {}, question, -1).message);
   Findings refused;
   refused.set(question, {nullptr, "it does not know the word \"code\"", 1});
-  CHECK(build_needle_grid(snapshot, refused, question, -1).message.detail == "it does not know the word \"code\"");
+  CHECK(build_needle_grid(snapshot, refused, question, -1).message.detail == "It does not know the word \"code\"");
 }
 
 }  // namespace statescope::needle_grid_test

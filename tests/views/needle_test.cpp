@@ -156,7 +156,7 @@ TEST_CASE("needle: an empty view says what would fill it, and how far the work i
   findings.set(NeedleQuestion{5, 14, 30}, {nullptr, {}, 0.5});
   CHECK(build_needle(snapshot, {}, findings, {}).message.detail == "50 % done.");
   findings.set(NeedleQuestion{5, 14, 30}, {nullptr, "too long", 0});
-  CHECK(build_needle(snapshot, {}, findings, {}).message.detail == "too long");
+  CHECK(build_needle(snapshot, {}, findings, {}).message.detail == "Too long");
   CHECK(built({}, {}, {.layers = std::vector<NeedleStory::LayerFate>(2)}).message.headline == "The needle wrote to no matrix memory");
   run.prompt_length = 10;
   snapshot.run = std::make_shared<const RunInfo>(run);

@@ -117,7 +117,7 @@ TEST_CASE("while an answer is missing the view says why") {
   findings.set(question, {nullptr, "", 0.4});
   CHECK(waiting(findings, question, "The delta rule of layer 2").detail == "40 % done.");
   findings.set(question, {nullptr, "too long", 0});
-  CHECK(waiting(findings, question, "The delta rule of layer 2").detail == "too long");
+  CHECK(waiting(findings, question, "The delta rule of layer 2").detail == "Too long");
 }
 
 TEST_CASE("a layer without a matrix state says which layers have one") {

@@ -169,8 +169,7 @@ inline RankSeries sample_answer(const RankSeriesQuestion& question, const Snapsh
 
 /// Signed, stronger for near tokens; nothing is read of every fifth.
 inline AttentionMap sample_answer(const AttentionQuestion& question, const Snapshot& snapshot) {
-  AttentionMap answer{.heads = sample_layer_of(snapshot, question.layer).heads, .weight = {}, .before = {}, .all = {}};
-  if (answer.heads == 0) answer.heads = 2;
+  AttentionMap answer{.heads = sample_layer_of(snapshot, question.layer).most_heads(), .weight = {}, .before = {}, .all = {}};
   const std::int64_t first = question.columns.from, step = question.columns.step, n = question.columns.count;
   for (std::int64_t r = 0; r < question.rows.count; ++r) {
     const std::int64_t row = (question.rows.from + r * question.rows.step - first) / step;

@@ -45,7 +45,9 @@ inline LayerInfo sample_layer(const SampleShape& shape) {
   return layer;
 }
 
-inline LayerInfo sample_attention_layer() { return {.mixer = "softmax_attention", .memory = "softmax attention", .slot_names = {}}; }
+inline LayerInfo sample_attention_layer() {
+  return {.mixer = "softmax_attention", .memory = "softmax attention", .slot_names = {}, .attention_heads = 2};
+}
 
 /// Layer 0 is the sample's, layer 1 softmax attention, with experts behind it where the sample has some.
 inline std::shared_ptr<const RunInfo> sample_run(const SampleShape& shape) {

@@ -135,7 +135,7 @@ TEST_CASE("similarity: what is missing is said") {
   CHECK(build_similarity(snapshot, kCursor, {}, SimilarityMode::rows).message.headline.starts_with("The similarity in layer 0, head 1"));
   Findings refused;
   refused.set(SimilarityQuestion{0, 1, 1}, {nullptr, "the file is gone", 0});
-  CHECK(build_similarity(snapshot, kCursor, refused, SimilarityMode::rows).message.detail == "the file is gone");
+  CHECK(build_similarity(snapshot, kCursor, refused, SimilarityMode::rows).message.detail == "The file is gone");
   Similarity many{.partitions = 2, .rows = 2, .heads = 2};
   many.partition_cosine = {1, 0, 0, 1};
   Findings large;

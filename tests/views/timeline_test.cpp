@@ -65,7 +65,7 @@ TEST_CASE("timeline: what is still being worked out is said, what cannot be too"
   findings.set(LayerSeriesQuestion{.layer = 0, .from = 0, .to = 3}, {nullptr, "out of memory", 1});
   const TimelineData data = build_timeline(sample.at(1), {.token = 1}, findings, 512);
   REQUIRE(data.lanes.size() == 2);
-  CHECK(data.lanes[0].missing.sentence().find("out of memory") != std::string::npos);
+  CHECK(data.lanes[0].missing.sentence().find("Out of memory") != std::string::npos);
   CHECK(data.lanes[1].missing);
   CHECK(build_timeline({}, {}, {}, 512).message);
 }

@@ -43,6 +43,7 @@ class LatentAttention final : public Mixer {
 
   MixerLayout layout() const override {
     MixerLayout layout;
+    layout.attention_heads = heads_;
     layout.kv_heads = 1;
     layout.key_dim = latent_ + shared_;
     if (indexer_) layout.index_dim = indexer_->width();

@@ -53,6 +53,7 @@ void AttentionHeads::read_factors(const Config& config) {
 
 MixerLayout AttentionHeads::layout() const {
   MixerLayout layout;
+  layout.attention_heads = heads_;
   layout.kv_heads = kv_heads_;
   layout.key_dim = layout.value_dim = head_dim_;
   return layout;

@@ -34,6 +34,7 @@ class Hymba final : public Mixer {
 
   MixerLayout layout() const override {
     MixerLayout layout = scan_.layout();
+    layout.attention_heads = heads_;
     layout.kv_heads = kv_heads_;
     layout.key_dim = d_;
     layout.value_dim = v_dim_;

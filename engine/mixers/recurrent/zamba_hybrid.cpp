@@ -46,6 +46,7 @@ class ZambaHybrid final : public Mixer {
 
   MixerLayout layout() const override {
     MixerLayout layout = mamba_.layout();
+    layout.attention_heads = heads_;
     layout.kv_heads = kv_heads_;
     layout.key_dim = layout.value_dim = head_dim_;
     return layout;

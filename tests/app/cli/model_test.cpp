@@ -24,4 +24,12 @@ TEST_CASE("model: how many experts a layer has, and how many of them a token goe
   CHECK(place.text_of("out").find("  8 experts, 3 a token\n2 ") != std::string::npos);
 }
 
+TEST_CASE("model: heads of softmax attention, a layer's own or beside its memory") {
+  const test::place::Place place;
+  REQUIRE(place.run("model " + from_source("tests/golden/models/hymba"), "beside").status == 0);
+  CHECK(place.text_of("beside").find("state × channel; beside it softmax attention, 4 heads\n") != std::string::npos);
+  REQUIRE(place.run("model " + from_source("tests/golden/models/lfm2"), "own").status == 0);
+  CHECK(place.text_of("own").find("softmax attention            4") != std::string::npos);
+}
+
 }  // namespace statescope::model_test

@@ -280,6 +280,26 @@ TEST_CASE("figure: any head of softmax attention, and what RWKV-7 erases", "[fig
   beside.prompt = {};
   beside.prompt.ids = ids_of(folder);
   CHECK(error_of(beside).empty());
+  beside.checkpoints = {from_source("tests/golden/models/hymba")};
+  beside.panel.head = 3;
+  beside.force = true;
+  CHECK(error_of(beside).empty());
+  beside.panel.view = "state";
+  beside.panel.mode = "";
+  CHECK(error_of(beside).find("The memory of layer 0 has no head 3. It has 1 head; the softmax attention beside it has 4 heads.") !=
+        std::string::npos);
+  beside.panel.head = 4;
+  CHECK(error_of(beside).find("there is no head 4 (heads are 0 to 3)") != std::string::npos);
+  beside.panel = {.view = "attention", .layer = 0};
+  beside.checkpoints = {from_source("tests/golden/models/lfm2")};
+  CHECK(error_of(beside).find("The nearest layer that does is layer 1.") != std::string::npos);
+  beside.panel.layer.reset();
+  CHECK(error_of(beside).empty());
+  beside.panel.view = "choices";
+  beside.checkpoints = {from_source("tests/golden/models/dsa")};
+  beside.caption = folder.filePath("caption.txt").toStdString();
+  CHECK(error_of(beside).empty());
+  CHECK(bytes(beside.caption).contains("layer 0, all heads"));
   FigureArguments erased = similarity(folder, "erased.svg");
   erased.panel.view = "state";
   erased.panel.mode = "Erase";

@@ -25,12 +25,13 @@ inline std::shared_ptr<const RunInfo> fake_run(std::int64_t tokens, std::string 
                   .partitions = 4,
                   .has_shared_slot = true};
   RunInfo run;
-  run.model = {.name = std::move(name),
-               .family = "sse_gla",
-               .device = "CPU, 2 threads",
-               .parameters = 1'234'567,
-               .weight_bytes = 0,
-               .layers = {layer, layer, {.mixer = "softmax_attention", .memory = "softmax attention", .slot_names = {}}}};
+  run.model = {
+      .name = std::move(name),
+      .family = "sse_gla",
+      .device = "CPU, 2 threads",
+      .parameters = 1'234'567,
+      .weight_bytes = 0,
+      .layers = {layer, layer, {.mixer = "softmax_attention", .memory = "softmax attention", .slot_names = {}, .attention_heads = 3}}};
   for (std::int64_t t = 0; t < tokens; ++t) run.tokens.push_back({static_cast<std::int32_t>(t), words[t % 16]});
   run.spans = {{SpanKind::needle, 3, 6}, {SpanKind::question, 12, 15}};
   run.prompt_length = tokens;

@@ -42,6 +42,21 @@ TEST_CASE("the inspector tells the chosen cell exactly") {
   CHECK(value_of(test.window.side(), "Now") == QString::fromUtf8("–"));
 }
 
+TEST_CASE("on a layer of softmax attention a head is chosen, with keys and in the inspector") {
+  TestWindow test;
+  test.open();
+  test.navigator().move({.token = {}, .layer = 2, .head = 1, .slot = {}, .row = {}, .column = {}});
+  const Cursor& cursor = test.navigator().cursor();
+  CHECK(cursor.head == 1);
+  test.press(Qt::Key_BracketRight);
+  test.press(Qt::Key_BracketRight);
+  CHECK(cursor.head == 2);
+  for (const QComboBox* picker : test.window.side().findChildren<QComboBox*>())
+    if (picker->accessibleName() == "Head") CHECK((picker->isEnabled() && picker->count() == 3 && picker->currentIndex() == 2));
+  test.navigator().move({.token = {}, .layer = 0, .head = {}, .slot = {}, .row = {}, .column = {}});
+  CHECK(cursor.head == 1);
+}
+
 TEST_CASE("the table repeats the view in focus") {
   TestWindow test;
   test.open();
