@@ -120,7 +120,7 @@ const MemoryTrace* Evidence::trace(std::int64_t layer) {
 const MemoryTrace& Evidence::trace_of_state(std::int64_t layer) {
   if (const MemoryTrace* found = trace(layer)) return *found;
   layer_with_state(layer);
-  throw Error(fmt::format("layer {} has no list of writes that are a key and a value each and stay in their slot", layer));
+  throw Error(fmt::format("every token writes all states of layer {} alike, as its weights say: it chooses no rows", layer));
 }
 
 std::vector<float> Evidence::memory_keys(std::int64_t layer) {

@@ -1,24 +1,30 @@
 #include "engine/analysis/legendre.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 
 namespace statescope {
 
-bool is_legendre(std::span<const float> A, std::span<const float> B) {
+double off_legendre(std::span<const float> A, std::span<const float> B) {
   const std::size_t N = B.size();
-  if (N == 0 || A.size() != N * N) return false;
+  if (N == 0 || A.size() != N * N) return std::numeric_limits<double>::infinity();
   const auto root = [](std::size_t n) { return std::sqrt(2.0 * static_cast<double>(n) + 1); };
-  const auto near = [](double found, double expected) { return std::abs(found - expected) <= 1e-3 * std::abs(expected); };
+  double most = 0;
+  const auto compare = [&](double found, double expected, double size) { most = std::max(most, std::abs(found - expected) / size); };
   for (std::size_t n = 0; n < N; ++n) {
-    if (!near(B[n], root(n))) return false;
+    const double diagonal = static_cast<double>(n + 1);
+    compare(B[n], root(n), root(n));
     for (std::size_t k = 0; k < N; ++k) {
-      const double expected = n > k ? -root(n) * root(k) : n == k ? -static_cast<double>(n + 1) : 0;
-      if (!near(A[n * N + k], expected)) return false;
+      const double expected = n > k ? -root(n) * root(k) : n == k ? -diagonal : 0;
+      compare(A[n * N + k], expected, n > k ? -expected : diagonal);
     }
   }
-  return true;
+  return most;
 }
+
+bool is_legendre(std::span<const float> A, std::span<const float> B) { return off_legendre(A, B) <= 1e-3; }
 
 double legendre_signal(std::span<const double> X, double s) {
   // (n + 1) P_{n+1}(x) = (2n + 1) x P_n(x) − n P_{n−1}(x)

@@ -9,7 +9,7 @@
 #include "engine/analysis/memory_reading.h"
 #include "engine/analysis/parts.h"
 #include "engine/answers/answers.h"
-#include "engine/answers/levels.h"
+#include "engine/answers/decays.h"
 #include "engine/answers/own_values.h"
 #include "engine/error.h"
 
@@ -93,14 +93,15 @@ void sharpen(std::span<const float> gates, std::int64_t heads, double lambda, st
 Decay answer(const DecayQuestion& question, Evidence& evidence) {
   const Window window = window_of(question.from, question.to, evidence);
   const LayerInfo& layer = evidence.layer(question.layer);
-  std::vector<MemoryTrace> levels;
-  if (has_levels(layer)) levels.push_back(decays_of_levels(question.layer, evidence));
-  const std::vector<MemoryTrace>& traces = levels.empty() ? evidence.traces(question.layer) : levels;
+  const Decays decays(question.layer, evidence);
   Decay decay;
-  if (traces.empty() && layer.has_state())
-    throw Error(fmt::format("layer {} forgets alike at every token, as fast as its weights say", question.layer));
-  if (traces.empty()) return decay;
-  const MemoryTrace& trace = traces.front();
+  if (!decays.trace() && layer.has_state())
+    throw Error(fmt::format(
+        "The coefficients of layer {} do not decay one by one: all of them turn together, alike at every token, as their matrix "
+        "says. `statescope observe` has its eigenvalues and their half-lives.",
+        question.layer));
+  if (!decays.trace()) return decay;
+  const MemoryTrace& trace = *decays.trace();
   slot_of(trace, question.slot, question.head);
   decay.axis = axis_of(trace);
   if (decay.axis == Decay::Axis::none) return decay;

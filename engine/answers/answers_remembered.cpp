@@ -24,7 +24,9 @@ Remembered answer(const RememberedQuestion& question, Evidence& evidence) {
   const ChannelRows* u = evidence.channel(question.layer, "v");
   if (!u || !is_legendre(space.A, space.B))
     throw Error(
-        fmt::format("the matrix of layer {} is not HiPPO's: its states are no coefficients of Legendre polynomials", question.layer));
+        fmt::format("The matrix of layer {} is up to {:.2g} % off HiPPO's. Only with HiPPO's own are states coefficients of Legendre "
+                    "polynomials, which say the input again.",
+                    question.layer, 100 * off_legendre(space.A, space.B)));
   Remembered all{.entered = {}, .remembered = {}, .step = space.step(question.channel)};
   const std::vector<double> X = states_of_channel(evidence.head_state(question.layer, 0, question.token), question.channel);
   for (std::int64_t s = question.from; s < question.to; ++s) {

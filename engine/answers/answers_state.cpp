@@ -271,6 +271,7 @@ History history_of(const HistoryQuestion& question, Evidence& evidence) {
 History answer(const HistoryQuestion& question, Evidence& evidence) { return with_memory_tokens_as_one(history_of(question, evidence)); }
 
 Update answer(const UpdateQuestion& question, Evidence& evidence) {
+  if (has_levels(evidence.layer(question.layer))) return update_of_levels(question, evidence);
   if (is_state_space(evidence.layer(question.layer))) return update_of_state_space(question, evidence);
   const MemoryTrace& trace = evidence.trace_of_state(question.layer);
   check_index("head", question.head, trace.H);

@@ -3,11 +3,13 @@
 
 #include <limits>
 #include <numbers>
+#include <optional>
 
 #include "engine/analysis/memory_reading.h"
 #include "engine/analysis/parts.h"
 #include "engine/analysis/write_analysis.h"
 #include "engine/answers/answers.h"
+#include "engine/answers/levels.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -36,9 +38,26 @@ std::vector<std::int32_t> half_ages(const MemoryTrace& trace, const SlotVisits& 
   return ages;
 }
 
+/// Of every level the rows that its tokens have written; all of them decay alike.
+RowAges ages_of_levels(const RowAgesQuestion& question, Evidence& evidence) {
+  check_index("head", question.head, evidence.layer(question.layer).heads);
+  check_index("token", question.token, evidence.tokens());
+  const MemoryTrace levels = levels_after(question.layer, question.head, question.token, evidence),
+                    decays = decays_of_levels(question.layer, evidence);
+  RowAges ages{.slots = std::ssize(levels.slots), .rows = levels.K, .written = {}, .halved = {}};
+  const std::vector<std::int32_t> halved = half_ages(decays, decays.slots.front(), question.head, question.token);
+  for (const SlotVisits& level : levels.slots) {
+    for (const std::int64_t age : row_ages(level.k, level.token, levels.K, question.token))
+      ages.written.push_back(static_cast<std::int32_t>(age));
+    ages.halved.insert(ages.halved.end(), halved.begin(), halved.end());
+  }
+  return ages;
+}
+
 }  // namespace
 
 RowAges answer(const RowAgesQuestion& question, Evidence& evidence) {
+  if (has_levels(evidence.layer(question.layer))) return ages_of_levels(question, evidence);
   const MemoryTrace& trace = memory_of(question.layer, question.head, evidence);
   RowAges ages{.slots = std::ssize(trace.slots), .rows = trace.K, .written = {}, .halved = {}};
   for (std::int64_t slot = 0; slot < ages.slots; ++slot) {
@@ -55,7 +74,10 @@ RowAges answer(const RowAgesQuestion& question, Evidence& evidence) {
 }
 
 WriteSpreads answer(const WriteSpreadQuestion& question, Evidence& evidence) {
-  const MemoryTrace& trace = memory_of(question.layer, question.head, evidence);
+  std::optional<MemoryTrace> levels;
+  if (has_levels(evidence.layer(question.layer))) levels = writes_of_levels(question.layer, evidence);
+  if (levels) check_index("head", question.head, levels->H);
+  const MemoryTrace& trace = levels ? *levels : memory_of(question.layer, question.head, evidence);
   const std::int64_t n = question.to - question.from;
   if (n < 1 || n > 512 || question.from < 0 || question.to > evidence.tokens())
     throw Error(fmt::format("no window of tokens {} to {}", question.from, question.to));

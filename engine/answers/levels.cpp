@@ -233,4 +233,79 @@ LevelsTrace levels_as_read(LevelsTrace levels, std::int64_t layer, std::int64_t 
   return levels;
 }
 
+MemoryTrace writes_of_levels(std::int64_t layer, Evidence& evidence) {
+  const LayerInfo& info = evidence.layer(layer);
+  MemoryTrace trace = trace_of_levels(layer, 0, info.heads, evidence).trace;
+  trace.slots.resize(info.slot_names.size());
+  return trace;
+}
+
+MemoryTrace levels_after(std::int64_t layer, std::int64_t head, std::int64_t t, Evidence& evidence) {
+  const LevelsTrace all = trace_of_levels(layer, head, 1, evidence);
+  const SlotVisits& visits = all.trace.slots.front();
+  const std::int64_t K = all.trace.K;
+  MemoryTrace trace{.H = 1, .K = K, .V = all.trace.V, .rates = {}, .slots = {}};
+  trace.slots.resize(evidence.layer(layer).slot_names.size());
+  for (std::int64_t level = 0; level < std::ssize(trace.slots); ++level) {
+    SlotVisits& held = trace.slots[static_cast<std::size_t>(level)];
+    for (std::int64_t j = 0; j < visits.until(t); ++j) {
+      if (!all.is_in(j, level, t)) continue;
+      held.token.push_back(visits.token[static_cast<std::size_t>(j)]);
+      held.k.insert(held.k.end(), visits.k.begin() + j * K, visits.k.begin() + (j + 1) * K);
+    }
+  }
+  return trace;
+}
+
+namespace {
+
+/// S [levels, K, V] after the token's own update: its rows scaled, or others in their place.
+void add_edit(Update& update, const StateEdit& edit, const std::vector<double>& S) {
+  for (std::size_t i = 0; i < S.size(); ++i) {
+    const std::size_t row = i / static_cast<std::size_t>(update.columns) % edit.factors.size();
+    update.decayed[i] += static_cast<float>(edit.replaced ? -S[i] : (edit.factors[row] - 1) * S[i]);
+    if (edit.replaced) update.written[i] += edit.replaced->values[i];
+  }
+}
+
+}  // namespace
+
+Update update_of_levels(const UpdateQuestion& question, Evidence& evidence) {
+  const LayerInfo& info = evidence.layer(question.layer);
+  const std::int64_t t = question.token, K = info.rows, V = info.columns, levels = info.slots();
+  check_index("head", question.head, info.heads);
+  check_index("token", t, evidence.tokens());
+  const OfHead k(shown(question.layer, "k", evidence), question.head, info.heads),
+      v(shown(question.layer, "v", evidence), question.head, info.heads),
+      log_decay(shown(question.layer, "log_decay", evidence), question.head, info.heads);
+  const double alpha = std::exp(double{*log_decay[t]});
+  Update update{levels, K, V, {}, {}, {}, std::vector<float>(static_cast<std::size_t>(levels * K))};
+  for (std::vector<float>* part : {&update.decayed, &update.erased, &update.written})
+    part->resize(static_cast<std::size_t>(levels * K * V));
+  HeadState before;
+  if (t > 0) before = evidence.head_state(question.layer, question.head, t - 1);
+  for (std::int64_t level = 0; level < levels && t > 0; ++level) {
+    const LevelTokens held = tokens_of_level(level, t - 1);
+    if (held.from == held.to) continue;
+    const std::int64_t into = level_of(t, held.from);
+    for (std::int64_t i = 0; i < K * V; ++i) {
+      const double S = before.matrix(level)[i];
+      update.decayed[static_cast<std::size_t>(level * K * V + i)] += static_cast<float>((alpha - 1) * S);
+      if (into == level) continue;
+      update.erased[static_cast<std::size_t>(level * K * V + i)] -= static_cast<float>(alpha * S);
+      update.written[static_cast<std::size_t>(into * K * V + i)] += static_cast<float>(alpha * S);
+    }
+  }
+  for (std::int64_t i = 0; i < K * V; ++i) update.written[static_cast<std::size_t>(i)] += k[t][i / V] * v[t][i % V];
+  std::copy_n(k[t], K, update.write_weight.begin());
+  for (const StateEdit& edit : state_edits(question.layer, question.head, evidence)) {
+    if (edit.token != t) continue;
+    std::vector<double> S(update.decayed.size());
+    for (std::size_t i = 0; i < S.size(); ++i)
+      S[i] = (t > 0 ? double{before.values[i]} : 0) + update.decayed[i] + update.erased[i] + update.written[i];
+    add_edit(update, edit, S);
+  }
+  return update;
+}
+
 }  // namespace statescope

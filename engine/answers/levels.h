@@ -4,6 +4,7 @@
 #include "engine/analysis/attention_map.h"
 #include "engine/analysis/evidence.h"
 #include "engine/answers/state_edits.h"
+#include "engine/findings/update.h"
 
 namespace statescope {
 
@@ -11,6 +12,13 @@ bool has_levels(const LayerInfo& layer);
 
 /// Its gates as those of a memory: log α of every token, the same in all levels. Nothing else is told.
 MemoryTrace decays_of_levels(std::int64_t layer, Evidence& evidence);
+
+/// What tokens write, as that of a memory of so many slots: to level 0, in which each is alone.
+MemoryTrace writes_of_levels(std::int64_t layer, Evidence& evidence);
+/// One head's levels after token t as the slots of a memory: in each the keys of the tokens that it holds.
+MemoryTrace levels_after(std::int64_t layer, std::int64_t head, std::int64_t t, Evidence& evidence);
+/// What token t does to a head: all levels decay; those that merge are taken from their slots and written into that of the larger level.
+Update update_of_levels(const UpdateQuestion& question, Evidence& evidence);
 
 /// A_{t,s} = λ_{t,ℓ(t,s)} (C_t·B_s) dt_s exp(Σ_{j=s+1..t} log α_j), ℓ(t,s) the level of token t that holds s: of values without dt. `level`
 /// −1: all of them. Throws Error.

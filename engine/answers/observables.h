@@ -1,6 +1,6 @@
-// Every quantity of spec §12.1–12.7, §12.9–12.11, §17.9 and §17.17 that one layer has at one token, by its name, so that all of them can
-// be asked of any run. What is a map over tokens has a question of its own (engine/findings/findings.h): implicit attention, who wrote a
-// state, what became of a needle.
+// Every quantity of spec §12.1–12.7, §12.9–12.11, §17.9, §17.17 and §18.2–18.4 that one layer has at one token, by its name, so that all of
+// them can be asked of any run. What is a map over tokens has a question of its own (engine/findings/findings.h): implicit attention, who
+// wrote a state, what became of a needle.
 #pragma once
 
 #include <span>

@@ -11,6 +11,8 @@ ObservedGroup observe_routing(const LayerSpan& span, Evidence& evidence);
 ObservedGroup observe_balance(const LayerSpan& span, Evidence& evidence);
 ObservedGroup observe_mom_loss(const LayerSpan& span, Evidence& evidence);
 ObservedGroup observe_experts(const LayerSpan& span, Evidence& evidence);
+ObservedGroup observe_choices(const LayerSpan& span, Evidence& evidence);
+ObservedGroup observe_branch_gates(const LayerSpan& span, Evidence& evidence);
 ObservedGroup observe_head_gates(const LayerSpan& span, Evidence& evidence);
 
 ObservedGroup observe_writes(const LayerSpan& span, Evidence& evidence);

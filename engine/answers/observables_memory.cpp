@@ -2,12 +2,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "engine/analysis/decay_analysis.h"
 #include "engine/analysis/memory_reading.h"
 #include "engine/analysis/routing_analysis.h"
 #include "engine/analysis/slot_weights.h"
 #include "engine/analysis/write_analysis.h"
+#include "engine/answers/decays.h"
+#include "engine/answers/levels.h"
 #include "engine/answers/observables_groups.h"
 #include "engine/answers/own_values.h"
 
@@ -98,7 +101,9 @@ void add_decay_since(Observed& since, std::int64_t slot, const MemoryTrace& trac
 }  // namespace
 
 ObservedGroup observe_writes(const LayerSpan& span, Evidence& evidence) {
-  const MemoryTrace* trace = evidence.trace(span.layer);
+  std::optional<MemoryTrace> levels;
+  if (has_levels(evidence.layer(span.layer))) levels = writes_of_levels(span.layer, evidence);
+  const MemoryTrace* trace = levels ? &*levels : evidence.trace(span.layer);
   if (!trace || trace->steps > 1) return {};  // one number a token is what these are
   const std::int64_t slots = std::ssize(trace->slots), H = trace->H, K = trace->K;
   Observed weight(span, {slots, H, K}), magnitude(span, {slots, H, K}), ratio(span, {slots, H}), participation(span, {slots, H}),
@@ -158,9 +163,9 @@ ObservedGroup observe_chosen_rows(const LayerSpan& span, Evidence& evidence) {
 }
 
 ObservedGroup observe_decay(const LayerSpan& span, Evidence& evidence) {
-  const std::vector<MemoryTrace>& traces = evidence.traces(span.layer);
-  if (traces.empty()) return {};
-  const MemoryTrace& trace = traces.front();
+  const Decays decays(span.layer, evidence);
+  if (!decays.trace()) return {};
+  const MemoryTrace& trace = *decays.trace();
   const std::int64_t slots = std::ssize(trace.slots), H = trace.H, each = std::max<std::int64_t>(GateDecays(trace, 0).width, 1);
   Observed alpha(span, {slots, H, each}), since(span, {slots, H, each}), half(span, {slots, H, each}), width(span, {slots, H, each}),
       summed(span, {slots, H});

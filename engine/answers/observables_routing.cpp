@@ -1,9 +1,11 @@
 // Routing, its balance and the competition of heads (spec §11, §12.1, §12.6, §12.7), token by token.
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "engine/analysis/head_gate_analysis.h"
 #include "engine/analysis/routing_analysis.h"
+#include "engine/answers/answers.h"
 #include "engine/answers/observables_groups.h"
 #include "engine/error.h"
 
@@ -169,6 +171,43 @@ ObservedGroup observe_head_gates(const LayerSpan& span, Evidence& evidence) {
     if (read_gate) effective.at(t) = read_gate->values[static_cast<std::size_t>(t)];
   }
   return {gate_q, gate_k, entropy_q, entropy_k, winner_q, winner_k, margin_q, margin_k, flow, curve_q, curve_k, curve_flow, effective};
+}
+
+ObservedGroup observe_choices(const LayerSpan& span, Evidence& evidence) {
+  std::vector<Choices> all{answer(ChoicesQuestion{span.layer, 0, span.from, span.to}, evidence)};
+  const std::int64_t heads = all.front().heads;
+  if (heads == 0) return {};
+  for (std::int64_t head = 1; head < heads; ++head) all.push_back(answer(ChoicesQuestion{span.layer, head, span.from, span.to}, evidence));
+  const auto chosen_by = [&](const Choices& choices, std::int64_t t) {
+    const auto at = static_cast<std::size_t>(t - span.from);
+    return std::pair(choices.begin[at], choices.begin[at + 1]);
+  };
+  std::int64_t most = 0;
+  for (const Choices& choices : all) {
+    for (std::int64_t t = span.from; t < span.to; ++t) most = std::max(most, chosen_by(choices, t).second - chosen_by(choices, t).first);
+  }
+  Observed chosen(span, {heads, most}), score(span, {heads, most}), share(span, {heads});
+  for (std::int64_t head = 0; head < heads; ++head) {
+    const Choices& choices = all[static_cast<std::size_t>(head)];
+    for (std::int64_t t = span.from; t < span.to; ++t) {
+      const auto [from, to] = chosen_by(choices, t);
+      for (std::int64_t j = from; j < to; ++j) {
+        chosen.at(t, head, j - from) = static_cast<float>(choices.chosen[static_cast<std::size_t>(j)]);
+        if (!choices.score.empty()) score.at(t, head, j - from) = choices.score[static_cast<std::size_t>(j)];
+      }
+      share.at(t, head) = static_cast<float>(to - from) / static_cast<float>(t / choices.size + 1);
+    }
+  }
+  return {chosen, score, share};
+}
+
+ObservedGroup observe_branch_gates(const LayerSpan& span, Evidence& evidence) {
+  const ChannelRows* gates = evidence.channel(span.layer, "nsa_gates");
+  if (!gates) return {};
+  Observed all(span, gates->shape);
+  const std::int64_t each = gates->shape[0] * gates->shape[1];
+  std::copy_n(gates->values.begin() + span.from * each, span.count() * each, all.values.begin());
+  return {all};
 }
 
 }  // namespace statescope

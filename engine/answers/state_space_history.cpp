@@ -1,4 +1,5 @@
 // Who wrote the states of a state space that is the same for every token, and what a token reads of them (spec §17.17).
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -89,7 +90,14 @@ History written_history(const HistoryQuestion& question, const StateSpaceRun& ru
   return writers.history(shown);
 }
 
-/// o [channels], what the token reads of the states before it and of its own input.
+/// C, of complex states only that of one part: together they are what is read.
+std::vector<double> reader_of(const ChannelRule& rule, std::int64_t slot, std::int64_t N) {
+  std::vector<double> C(rule.C.size());
+  std::copy_n(rule.C.begin() + slot * N, N, C.begin() + slot * N);
+  return C;
+}
+
+/// o [channels], what the token reads of the slot's states before it and of its own input.
 std::vector<float> read_by(const HistoryQuestion& question, const StateSpaceRun& run, Evidence& evidence) {
   HeadState before;
   if (question.token > 0) before = evidence.head_state(question.layer, question.head, question.token - 1);
@@ -98,7 +106,8 @@ std::vector<float> read_by(const HistoryQuestion& question, const StateSpaceRun&
     const ChannelRule rule(run.space, c);
     std::vector<double> X = before.values.empty() ? std::vector<double>(rule.B.size()) : states_of_channel(before, c);
     rule.advance(X);
-    o.push_back(static_cast<float>(dot(rule.C, X) + dot(rule.C, rule.B) * run.entered(question.token, c)));
+    const std::vector<double> C = reader_of(rule, question.slot, run.space.states);
+    o.push_back(static_cast<float>(dot(C, X) + dot(C, rule.B) * run.entered(question.token, c)));
   }
   return o;
 }
@@ -109,12 +118,15 @@ History read_history(const HistoryQuestion& question, const StateSpaceRun& run, 
   Writers writers(run, question.token, false);
   for (std::int64_t c = 0; c < run.space.channels; ++c) {
     const ChannelRule rule(run.space, c);
-    std::vector<double> direction = rule.C;
+    const std::vector<double> C = reader_of(rule, question.slot, run.space.states);
+    std::vector<double> direction = C;
     for (double& x : direction) x *= shown > 0 ? o[static_cast<std::size_t>(c)] / shown : 0;
     const auto mean = [&](double before, std::span<const double> X) {
-      return before + std::abs(dot(rule.C, X)) / static_cast<double>(run.space.channels);
+      return before + std::abs(dot(C, X)) / static_cast<double>(run.space.channels);
     };
-    const auto all = [&](double before, std::span<const double> X) { return std::hypot(before, std::sqrt(dot(X, X))); };
+    const StatesAsked asked{static_cast<std::size_t>(question.slot * run.space.states),
+                            static_cast<std::size_t>((question.slot + 1) * run.space.states)};
+    const auto all = [&](double before, std::span<const double> X) { return std::hypot(before, asked.of(X)); };
     writers.add(rule, c, direction, mean, all);
     evidence.tell(static_cast<double>(c + 1) / static_cast<double>(run.space.channels));
   }

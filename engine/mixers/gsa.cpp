@@ -37,6 +37,7 @@ class Gsa final : public Mixer {
 
   MixerLayout layout() const override {
     MixerLayout layout;
+    layout.row_name = "slot";
     layout.slot_names = {"slots × values"};
     layout.memory.push_back({"recurrent_v", {1, heads_, slots_, V_}});
     layout.memory.push_back({"recurrent_k", {1, heads_, K_, slots_}});

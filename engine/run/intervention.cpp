@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "engine/error.h"
+#include "engine/mixers/table.h"
 #include "engine/place_words.h"
 
 namespace statescope {
@@ -232,17 +233,21 @@ std::string refusal(const ForceRouting& routing, const MixerLayout& layout) {
 std::string refusal(const SharpenGates&, const MixerLayout& layout) { return layout.head_gates ? "" : "there are no head gates"; }
 std::string refusal(const ImportState&, const MixerLayout&) { return ""; }
 std::string refusal(const ReplaceToken&, const MixerLayout&) { return ""; }
-std::string refusal(const Change& change, const MixerLayout& layout) {
-  return std::visit([&](const auto& one) { return refusal(one, layout); }, change);
-}
-
 const std::string& mixer_of(std::int64_t layer, const Model& model) { return model.plan().layers[static_cast<std::size_t>(layer)].mixer; }
+
+std::string refusal(const Change& change, const Model& model, std::int64_t layer) {
+  const std::string& mixer = mixer_of(layer, model);
+  const bool fixed = !mixer.empty() && mixer_row(mixer).memory == "state space";
+  if (fixed && std::holds_alternative<ScaleDecay>(change))
+    return "states decay by exp(Δ A), a weight that is the same at every token, and by no gate that could be scaled";
+  return std::visit([&](const auto& one) { return refusal(one, model.layout(layer)); }, change);
+}
 
 /// Why it means nothing to any layer: "there are no partitions", or "in layers 0 and 2 (gla) nothing decays; in layer 1 (…) …".
 std::string refusals(const Change& change, const Model& model) {
   std::vector<std::pair<std::string, std::vector<std::int64_t>>> layers_of;
   for (std::int64_t layer = 0; layer < model.layers(); ++layer) {
-    const std::string why = refusal(change, model.layout(layer));
+    const std::string why = refusal(change, model, layer);
     auto known = std::ranges::find_if(
         layers_of, [&](const auto& one) { return one.first == why && mixer_of(one.second.front(), model) == mixer_of(layer, model); });
     if (known == layers_of.end()) known = layers_of.insert(known, {why, {}});
@@ -327,13 +332,13 @@ std::vector<std::int64_t> changed_layers(const Intervention& intervention, const
   if (intervention.layer) {
     const std::int64_t layer = *intervention.layer;
     if (layer < 0 || layer >= model.layers()) fail(no_such("layer", layer, model.layers()));
-    const std::string why = refusal(intervention.change, model.layout(layer));
+    const std::string why = refusal(intervention.change, model, layer);
     if (!why.empty()) fail(fmt::format("in layer {} ({}) {}", layer, mixer_of(layer, model), why));
     return {layer};
   }
   std::vector<std::int64_t> layers;
   for (std::int64_t layer = 0; layer < model.layers(); ++layer) {
-    if (refusal(intervention.change, model.layout(layer)).empty()) layers.push_back(layer);
+    if (refusal(intervention.change, model, layer).empty()) layers.push_back(layer);
   }
   if (layers.empty()) fail("no layer can do that: " + refusals(intervention.change, model));
   return layers;

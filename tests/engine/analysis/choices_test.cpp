@@ -57,11 +57,34 @@ TEST_CASE("answers: NSA's choices are those of the head of keys, with the first 
   CHECK(of_last[2] == (kTokens - 1) / 4 - 1);
 }
 
+TEST_CASE("observables: what a token chooses, by which score, how much of what there is; and NSA's gates") {
+  const json nsa = small_config("nsa", {{"num_kv_heads", 2}, {"head_dim", 12}, {"block_size", 4}, {"block_counts", 4}, {"window_size", 7}});
+  const json moba = small_config("moba", {{"num_kv_heads", 2}, {"qk_norm", true}, {"moba_chunk_size", 8}, {"moba_topk", 2}});
+  for (const json& config : {nsa, moba, indexed_config()}) {
+    SmallEvidence run(config, kTokens);
+    const Observables all = answer(ObservablesQuestion{1, 29, 31, {"choice", "choice_score", "choice_share", "branch_gate"}}, run.evidence);
+    REQUIRE(all.quantities.size() == (config == nsa ? 4 : 3));
+    const Observables::Quantity &chosen = all.quantities[0], &score = all.quantities[1], &share = all.quantities[2];
+    const std::int64_t heads = chosen.shape[0], most = chosen.shape[1], head = heads - 1;
+    const Choices choices = answer(ChoicesQuestion{1, head, 29, 31}, run.evidence);
+    CHECK(heads == choices.heads);
+    for (std::int64_t i = 0; i < choices.begin[2] - choices.begin[1]; ++i) {
+      const auto at = static_cast<std::size_t>((heads + head) * most + i), j = static_cast<std::size_t>(choices.begin[1] + i);
+      CHECK(chosen.values[at] == static_cast<float>(choices.chosen[j]));
+      CHECK((choices.score.empty() ? std::isnan(score.values[at]) : score.values[at] == choices.score[j]));
+    }
+    const auto count = static_cast<float>(choices.begin[2] - choices.begin[1]);
+    CHECK(share.values[static_cast<std::size_t>(heads + head)] == count / static_cast<float>(30 / choices.size + 1));
+    if (config == nsa) CHECK(all.quantities[3].values[0] == run.evidence.channel(1, "nsa_gates")->values[29 * 4 * 3]);
+  }
+}
+
 TEST_CASE("answers: layers that choose nothing have no choices; windows are checked") {
   SmallEvidence plain(small_config("transformer"), kTokens), gla(small_config("gla"), kTokens);
   CHECK(answer(ChoicesQuestion{0, 0, 0, kTokens}, plain.evidence).heads == 0);
   CHECK(answer(ChoicesQuestion{0, 0, 0, kTokens}, gla.evidence).heads == 0);
   CHECK_THROWS_WITH(answer(ChoicesQuestion{0, 0, 4, 40}, plain.evidence), "no window of tokens 4 to 40");
+  CHECK_THROWS_WITH(answer(ChoicesQuestion{0, 4, 0, kTokens}, plain.evidence), "there is no head 4 (heads are 0 to 3)");
 }
 
 }  // namespace statescope::test::choices_test

@@ -34,16 +34,17 @@ double of_needle(const HistoryQuestion& question, std::int64_t slots, Evidence& 
   return sum;
 }
 
-/// S_{t−1} + decayed + written = S_t in every cell.
-void check_update(std::int64_t layer, std::int64_t t, Evidence& evidence) {
-  const Update update = answer(UpdateQuestion{.layer = layer, .token = t}, evidence);
-  const HeadState before = evidence.head_state(layer, 0, t - 1), after = evidence.head_state(layer, 0, t);
+/// S_{t−1} + decayed + erased + written = S_t in every cell.
+Update checked_update(std::int64_t layer, std::int64_t head, std::int64_t t, Evidence& evidence) {
+  Update update = answer(UpdateQuestion{.layer = layer, .head = head, .token = t}, evidence);
+  const HeadState before = evidence.head_state(layer, head, t - 1), after = evidence.head_state(layer, head, t);
   double error = 0;
   for (std::size_t i = 0; i < after.values.size(); ++i) {
-    error = std::max(error, std::abs(double{before.values[i]} + update.decayed[i] + update.written[i] - after.values[i]));
-    CHECK(update.erased[i] == 0);
+    const double all = double{before.values[i]} + update.decayed[i] + update.erased[i] + update.written[i];
+    error = std::max(error, std::abs(all - after.values[i]));
   }
   CHECK(error <= 1e-5 * norm(after.values) + 1e-7);
+  return update;
 }
 
 /// ‖Σ_s A_{t,s} x_s‖ of a level in head 3, A of the attention map and x = v / dt.
@@ -108,7 +109,7 @@ TEST_CASE("state space: in a branch too, after an intervention of every kind, to
         }
         const History read = answer(HistoryQuestion{.layer = 1, .token = t, .read = true}, branch.evidence);
         check_sum(read);
-        check_update(1, t, branch.evidence);
+        CHECK(norm(checked_update(1, 0, t, branch.evidence).erased) == 0);
         if (lines.front() == "import run 1 at 12" && t > 12) CHECK((read.token.front() == 12 && read.token[1] == 13));
       }
       const std::vector<NeedlePlace> places = needle_places(1, kNeedle, kQuestion, 100, branch.evidence);
@@ -129,6 +130,7 @@ TEST_CASE("levels: in a branch too, after an intervention of every kind, those t
     BranchEvidence branch(log_linear_config(), lines, kTokens);
     INFO(lines.front());
     for (const std::int64_t t : {11, 12, 13, 15, 16, 20, 25, 32}) {
+      checked_update(1, 3, t, branch.evidence);
       for (std::int64_t level = 0; level < 7; ++level) {
         INFO("level " << level << " of token " << t);
         for (const std::int64_t row : {1, 2, -1})
@@ -185,10 +187,91 @@ TEST_CASE("needle: its part of what the question reads of a state space is that 
   for (const char* mode : {"diag", "hippo"}) {
     SmallEvidence run(s4_config(mode), kTokens);
     const NeedleFate fate = needle_places(1, kNeedle, kQuestion, 1, run.evidence).at(0).fate;
-    const History read = answer(HistoryQuestion{.layer = 1, .token = kQuestion, .read = true}, run.evidence);
-    const auto first = read.contribution.begin();
-    CHECK(fate.read_share == Approx(std::accumulate(first + kNeedle.begin, first + kNeedle.end, 0.0) / read.shown).epsilon(1e-4));
+    const StateSpaceRun space(1, run.evidence);
+    double of_needle = 0, all = 0;
+    for (std::int64_t c = 0; c < space.space.channels; ++c) {
+      const ChannelRule rule(space.space, c);
+      double o = 0, part = 0;
+      space.walk_back(rule, c, kQuestion, false, 0, [&](std::int64_t s, const std::vector<double>& X, bool) {
+        const double read = std::inner_product(X.begin(), X.end(), rule.C.begin(), 0.0) * space.entered(s, c);
+        o += read;
+        if (s >= kNeedle.begin && s < kNeedle.end) part += read;
+      });
+      of_needle += part * o;
+      all += o * o;
+    }
+    CHECK(fate.read_share == Approx(of_needle / all).epsilon(1e-4));
   }
+}
+
+TEST_CASE("state space: what is read of the real parts and of the imaginary parts is told apart") {
+  SmallEvidence run(s4_config("diag"), kTokens);
+  const StateSpaceRun space(1, run.evidence);
+  const HeadState after = run.evidence.head_state(1, 0, kQuestion);
+  for (const std::int64_t slot : {0, 1}) {
+    double squares = 0;
+    for (std::int64_t c = 0; c < space.space.channels; ++c) {
+      const std::vector<double> X = states_of_channel(after, c), C = ChannelRule(space.space, c).C;
+      double o = 0;
+      for (std::int64_t n = slot * space.space.states; n < (slot + 1) * space.space.states; ++n)
+        o += X[static_cast<std::size_t>(n)] * C[static_cast<std::size_t>(n)];
+      squares += o * o;
+    }
+    const History read = answer(HistoryQuestion{.layer = 1, .slot = slot, .token = kQuestion, .read = true}, run.evidence);
+    check_sum(read);
+    CHECK(read.shown == Approx(std::sqrt(squares)).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("state space: diagonal states decay as their weights say, in the view, in observe and where a token is split") {
+  SmallEvidence run(s4_config("diag"), kTokens), dense(s4_config("hippo"), kTokens);
+  const StateSpaceParameters space = state_space_parameters(1, run.evidence);
+  const Decay decay = answer(DecayQuestion{.layer = 1, .slot = 1, .from = 0, .to = kTokens}, run.evidence);
+  REQUIRE(decay.axis == Decay::Axis::rows);
+  const Observables observed = answer(ObservablesQuestion{.layer = 1, .from = 3, .to = 4, .names = {"decay"}}, run.evidence);
+  REQUIRE(observed.quantities.size() == 1);
+  for (std::int64_t n = 0; n < space.states; ++n) {
+    double mean = 0;
+    for (std::int64_t c = 0; c < space.channels; ++c)
+      mean -=
+          space.step(c) * std::exp(double{space.A[static_cast<std::size_t>(c * space.states + n)]}) / static_cast<double>(space.channels);
+    const auto at = static_cast<std::size_t>(n);
+    CHECK(decay.log_decay[at] == Approx(mean));
+    CHECK(decay.half_life[at] == Approx(-std::log(2.0) / mean));
+    CHECK(observed.quantities[0].values[at] == Approx(std::exp(mean)));
+  }
+  CHECK_THROWS_WITH(answer(DecayQuestion{.layer = 1, .from = 0, .to = kTokens}, dense.evidence),
+                    Catch::Matchers::StartsWith("The coefficients of layer 1 do not decay one by one"));
+  CHECK(answer(ObservablesQuestion{.layer = 1, .from = 3, .to = 4, .names = {"decay"}}, dense.evidence).quantities.empty());
+}
+
+TEST_CASE("levels: what a token takes, moves and writes; which rows it writes, and how old they are") {
+  SmallEvidence run(log_linear_config(), kTokens);
+  const LayerInfo& layer = run.evidence.layer(1);
+  const std::vector<float>& k = run.evidence.channel(1, "k")->values;
+  const auto cells = static_cast<std::size_t>(layer.rows * layer.columns);
+  // Token 8 merges levels 0 to 3, which held 0 to 7, into level 4.
+  const Update update = checked_update(1, 2, 8, run.evidence);
+  for (const std::int64_t level : {0, 1, 2, 3, 4}) {
+    const auto first = static_cast<std::size_t>(level) * cells;
+    CHECK((norm(std::span(update.erased).subspan(first, cells)) > 0) == (level < 4));
+    CHECK((norm(std::span(update.written).subspan(first, cells)) > 0) == (level == 0 || level == 4));
+  }
+  CHECK(norm(checked_update(1, 2, 0, run.evidence).decayed) == 0);
+  const WriteSpreads spreads = answer(WriteSpreadQuestion{1, 2, 4, 9}, run.evidence);
+  CHECK(spreads.slots == layer.slots());
+  for (std::size_t i = 0; i < 5; ++i) CHECK((spreads.effective[i] > 1 && std::isnan(spreads.effective[5 + i])));
+  const RowAges ages = answer(RowAgesQuestion{1, 2, 13}, run.evidence);  // level 0: 13, 1: 12, 3: 8 to 11, 4: 0 to 7
+  CHECK((ages.written[0] == 0 && ages.written[static_cast<std::size_t>(layer.rows)] == 1));
+  for (std::int64_t r = 0; r < layer.rows; ++r) {
+    CHECK(ages.written[static_cast<std::size_t>(2 * layer.rows + r)] == -1);
+    const std::int32_t of_third = ages.written[static_cast<std::size_t>(3 * layer.rows + r)];
+    CHECK((of_third == -1 || (of_third >= 2 && of_third <= 5)));
+  }
+  const Observables observed =
+      answer(ObservablesQuestion{.layer = 1, .from = 8, .to = 9, .names = {"write_weight", "decay", "write_ratio"}}, run.evidence);
+  REQUIRE(observed.quantities.size() == 3);
+  CHECK(observed.quantities[0].values[0] == k[static_cast<std::size_t>(8 * std::ssize(k) / kTokens)]);
 }
 
 TEST_CASE("levels: what a token reads of all of them is the sum over tokens, each with the λ of its level") {

@@ -117,6 +117,7 @@ TEST_CASE("intervention: what a model does not have is refused in a line") {
       {gla, "scale decay by -1 from 5", "expected a number ≥ 0"},
       {small_config("linear_attn"), "freeze decay from 5", "nothing decays"},
       {small_config("delta_net"), "scale decay by 2 from 5", "nothing decays"},
+      {s4_config("diag"), "scale decay by 2 from 5", "states decay by exp(Δ A), a weight that is the same at every token"},
       {small_config("gated_deltanet", with(sla({{"gdn_decay", false}}), {{"head_dim", 16}})), "freeze decay from 5", "nothing decays"},
       {small_config("retnet", sla()), "sharpen gates by -2 from 5", "λ is -2"},
       {small_config("transformer"), "zero head 0 at 5", "there is no matrix state"},
