@@ -23,7 +23,7 @@ constexpr const char* kColumns =
 
 std::string layer_line(std::size_t index, const LayerReport& layer) {
   std::string line = fmt::format("  {:5} {:20} {:9.3g}", index, layer.mixer, layer.residual_norm);
-  if (layer.heads.empty()) return line;
+  if (layer.heads.empty()) return line + (layer.memory.empty() ? "" : " ") + layer.memory;
   line += fmt::format(" {:9.3g} {:6.2f} {:5.1f}/{:<4} {:6.2f}", largest_norm(layer), mean_entropy(layer), mean_rank(layer), layer.full_rank,
                       mean_cosine(layer));
   line += fmt::format(" {:>9} {:>9}", bounded_cell(half_life_of(layer), "{:.3g}"), bounded_cell(receptive_field_of(layer), "{:.0f}"));
@@ -176,22 +176,39 @@ std::string trained_words(const Inspected& inspected) {
 /// Of a layer what tells most.
 std::string short_line(std::size_t index, const LayerReport& layer) {
   std::string line = fmt::format("  {:5} {:20}", index, layer.mixer);
-  if (layer.heads.empty()) return line;
+  if (layer.heads.empty()) return line + (layer.memory.empty() ? "" : " ") + layer.memory;
   line += fmt::format(" {:>9} {:>9} {:5.1f}/{:<4} {:6.2f}", bounded_cell(half_life_of(layer), "{:.3g}"),
                       bounded_cell(receptive_field_of(layer), "{:.0f}"), mean_rank(layer), layer.full_rank, mean_cosine(layer));
   return layer.routing ? line + "  " + numbers(layer.routing->balance.load, "{:.2f}") : line;
+}
+
+/// In place of a table where no layer has a state.
+std::string without_state(const SequenceReport& report) {
+  const auto any = [&](std::string_view memory) {
+    return std::ranges::find(report.layers, memory, &LayerReport::memory) != report.layers.end();
+  };
+  std::string keeps = any("softmax attention") ? "softmax attention keeps the keys and values themselves" : "";
+  if (any("short convolution")) keeps += std::string(keeps.empty() ? "" : ", ") + "a short convolution its last few inputs";
+  return fmt::format("  no layer has a state{}{}: there is nothing to tell of half-lives, ranks and loads, only of predictions\n",
+                     keeps.empty() ? "" : "; ", keeps);
+}
+
+bool any_state(const SequenceReport& report) {
+  return std::ranges::any_of(report.layers, [](const LayerReport& layer) { return !layer.heads.empty(); });
 }
 
 std::string short_text(const Inspected& inspected) {
   const std::vector<InspectedKind> kinds = kinds_of(inspected);
   if (kinds.empty()) return "";
   const InspectedKind& kind = usual_kind(kinds, inspected.trained);
-  std::string text = fmt::format("  {}, {} tokens{}\n  layer mixer                half-life receptive  rank       |cos|  loads (1: fair)\n",
-                                 kind.name, kind.report.tokens, trained_words(inspected));
-  for (std::size_t l = 0; l < kind.report.layers.size(); ++l) text += short_line(l, kind.report.layers[l]) + "\n";
+  const bool has_state = any_state(kind.report);
+  std::string text = fmt::format("  {}, {} tokens{}\n", kind.name, kind.report.tokens, trained_words(inspected));
+  text += has_state ? "  layer mixer                half-life receptive  rank       |cos|  loads (1: fair)\n" : without_state(kind.report);
+  for (std::size_t l = 0; has_state && l < kind.report.layers.size(); ++l) text += short_line(l, kind.report.layers[l]) + "\n";
   const std::string ends = ends_text(InspectionOverview(inspected).ends);
   if (!ends.empty()) text += fmt::format("  perplexity at the end, by tokens: {}\n", ends);
-  return text + "  half-life and receptive field: in tokens; rank: of a head's state, effective; |cos|: of its rows, mean\n";
+  return text +
+         (has_state ? "  half-life and receptive field: in tokens; rank: of a head's state, effective; |cos|: of its rows, mean\n" : "");
 }
 
 std::string whole_text(const Inspected& inspected) {

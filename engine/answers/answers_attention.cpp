@@ -6,6 +6,7 @@
 #include "engine/analysis/attention_map.h"
 #include "engine/analysis/parts.h"
 #include "engine/analysis/slot_weights.h"
+#include "engine/analysis/state_space_parameters.h"
 #include "engine/answers/answers.h"
 #include "engine/answers/levels.h"
 #include "engine/answers/own_values.h"
@@ -148,7 +149,8 @@ AttentionRows rows_of(const AttentionQuestion& question, const AttentionPart& pa
   const ChannelRows* dt = evidence.channel(question.layer, "dt");
   if (trace && trace->of_cells() && dt) {
     check_index("head", question.head, trace->H);
-    return scan_attention(*trace, question.head, part, dt->values, layer_tensor(question.layer, ".D", trace->H * trace->V, evidence), done);
+    return scan_attention(*trace, question.head, part, dt->values,
+                          layer_tensor(question.layer, ".D", trace->H * trace->V, evidence.checkpoint()), done);
   }
   if (!trace || trace->of_cells() || trace->steps > 1)
     throw Error("No single weight leads from a token to what this memory reads. The history of a read tells what each token adds to it.");

@@ -2,11 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
-#include <limits>
-#include <numbers>
 #include <numeric>
 
-#include "engine/analysis/eigenvalues.h"
 #include "engine/analysis/legendre.h"
 #include "engine/answers/observables_groups.h"
 #include "engine/answers/state_space.h"
@@ -15,20 +12,10 @@
 namespace statescope {
 namespace {
 
-/// λ(A) of a channel [N]
-std::vector<std::complex<double>> diagonal_of(const StateSpaceParameters& space, std::int64_t channel) {
-  std::vector<std::complex<double>> all;
-  for (std::int64_t n = 0; n < space.states; ++n) {
-    const auto at = static_cast<std::size_t>(channel * space.states + n);
-    all.emplace_back(-std::exp(double{space.A[at]}), double{space.A_imag[at]});
-  }
-  return all;
-}
-
 /// put(l, K_l) of a channel for every l from `first` to `last`: K_l = 2 Re Σ_n C_n Ā_n^l B̄_n
 template <class Put>
 void diagonal_kernel(const StateSpaceParameters& space, std::int64_t channel, std::int64_t first, std::int64_t last, const Put& put) {
-  const std::vector<std::complex<double>> A = diagonal_of(space, channel);
+  const std::vector<std::complex<double>> A = space.diagonal_of(channel);
   const double dt = space.step(channel);
   for (std::int64_t l = first; l <= last; ++l) {
     std::complex<double> sum = 0;
@@ -62,17 +49,14 @@ ObservedGroup observe_eigenvalues(const LayerSpan& span, Evidence& evidence) {
   if (space.channels == 0) return {};
   const std::vector<std::int64_t> shape{space.states, space.channels};
   Observed modulus(span, shape), turn(span, shape), half(span, shape);
-  std::vector<std::complex<double>> lambda;
-  if (!space.diagonal) lambda = eigenvalues(space.A);
+  const std::vector<std::complex<double>> held = held_eigenvalues(space);
   for (std::int64_t c = 0; c < space.channels; ++c) {
-    if (space.diagonal) lambda = diagonal_of(space, c);
     for (std::int64_t n = 0; n < space.states; ++n) {
-      const std::complex<double> held = space.step(c) * lambda[static_cast<std::size_t>(n)];
-      const double lasts = held.real() >= 0 ? std::numeric_limits<double>::infinity() : -std::numbers::ln2 / held.real();
+      const std::complex<double> one = held[static_cast<std::size_t>(c * space.states + n)];
       for (std::int64_t t = span.from; t < span.to; ++t) {
-        modulus.at(t, n, c) = static_cast<float>(std::exp(held.real()));
-        turn.at(t, n, c) = static_cast<float>(held.imag());
-        half.at(t, n, c) = static_cast<float>(lasts);
+        modulus.at(t, n, c) = static_cast<float>(std::exp(one.real()));
+        turn.at(t, n, c) = static_cast<float>(one.imag());
+        half.at(t, n, c) = static_cast<float>(half_life(one));
       }
     }
   }

@@ -1,26 +1,12 @@
 #include "engine/answers/own_values.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
-#include "engine/config/weights.h"
+#include "engine/analysis/state_space_parameters.h"
 #include "engine/mixers/parts.h"
 
 namespace statescope {
-
-std::vector<float> layer_tensor(std::int64_t layer, std::string_view ending, std::int64_t size, const Evidence& evidence) {
-  const std::string scope = fmt::format("layers.{}.", layer);
-  for (const StoredTensor& tensor : evidence.checkpoint().tensors) {
-    if (tensor.name.find(scope) == tensor.name.npos || !tensor.name.ends_with(ending) || tensor.size() != size) continue;
-    std::vector<float> numbers(static_cast<std::size_t>(size));
-    widen(numbers.data(), tensor);
-    return numbers;
-  }
-  return {};
-}
-
 namespace {
 
 /// Whose values are dt · x, and past whose memory D · x goes.
@@ -38,7 +24,7 @@ std::vector<float> numbers_of_head(const ChannelRows& rows, std::int64_t head, s
 
 std::vector<float> augmentation(std::int64_t layer, std::int64_t head, const MemoryTrace& trace, Evidence& evidence) {
   const ChannelRows *q = evidence.channel(layer, "q"), *k = evidence.channel(layer, "k");
-  const std::vector<float> aug = layer_tensor(layer, ".aug", trace.H * trace.K, evidence);
+  const std::vector<float> aug = layer_tensor(layer, ".aug", trace.H * trace.K, evidence.checkpoint());
   if (!q || !k || aug.empty()) return {};
   std::vector<float> weights;
   for (std::int64_t t = 0; t < evidence.tokens(); ++t) {
@@ -83,7 +69,7 @@ std::vector<float> value_gate(std::int64_t layer, std::int64_t head, const Memor
 std::vector<float> skip_weights(std::int64_t layer, std::int64_t head, const MemoryTrace& trace, Evidence& evidence) {
   const std::string& mixer = evidence.layer(layer).mixer;
   if (mixer == "metala") return augmentation(layer, head, trace, evidence);
-  const std::vector<float> D = has_mamba2(mixer) ? layer_tensor(layer, ".D", trace.H, evidence) : std::vector<float>();
+  const std::vector<float> D = has_mamba2(mixer) ? layer_tensor(layer, ".D", trace.H, evidence.checkpoint()) : std::vector<float>();
   if (D.empty()) return {};
   return std::vector<float>(static_cast<std::size_t>(evidence.tokens()), D[static_cast<std::size_t>(head)]);
 }

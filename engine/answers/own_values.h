@@ -1,16 +1,12 @@
 // What a token's value is multiplied with before a memory takes it, and what of it goes past the memory.
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "engine/analysis/evidence.h"
 #include "engine/analysis/memory_reading.h"
 
 namespace statescope {
-
-/// A tensor of the layer, by the end of its name; empty: there is none of so many numbers.
-std::vector<float> layer_tensor(std::int64_t layer, std::string_view ending, std::int64_t size, const Evidence& evidence);
 
 /// [T] of one of the trace's heads; empty: none. Mamba-2 writes dt x, with A of x; SLA on GDN G^K v, with A of v (spec §12.8); Comba α/c v.
 std::vector<float> value_gate(std::int64_t layer, std::int64_t head, const MemoryTrace& trace, Evidence& evidence);

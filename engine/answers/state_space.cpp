@@ -5,7 +5,6 @@
 #include <complex>
 
 #include "engine/analysis/legendre.h"
-#include "engine/answers/own_values.h"
 #include "engine/error.h"
 #include "engine/mixers/recurrent/hold.h"
 
@@ -19,26 +18,8 @@ double rounded(double x) { return static_cast<double>(static_cast<float>(x)); }
 
 }  // namespace
 
-bool is_state_space(const LayerInfo& layer) { return layer.memory == "state space"; }
-
-double StateSpaceParameters::step(std::int64_t channel) const { return std::exp(double{log_dt[static_cast<std::size_t>(channel)]}); }
-
 StateSpaceParameters state_space_parameters(std::int64_t layer, const Evidence& evidence) {
-  const LayerInfo& info = evidence.layer(layer);
-  if (!is_state_space(info)) return {};
-  const std::int64_t N = info.rows, channels = info.columns;
-  const auto tensor = [&](std::string_view ending, std::int64_t size) { return layer_tensor(layer, ending, size, evidence); };
-  StateSpaceParameters all{.states = N, .channels = channels, .diagonal = info.slots() == 2, .log_dt = tensor(".kernel.log_dt", channels)};
-  if (all.diagonal) {
-    all.A = tensor(".kernel.log_A_real", channels * N);
-    all.A_imag = tensor(".kernel.A_imag", channels * N);
-    all.C = tensor(".kernel.C", channels * N * 2);
-  } else {
-    all.A = tensor(".kernel.A", N * N);
-    all.B = tensor(".kernel.B", N);
-    all.C = tensor(".kernel.C", channels * N);
-  }
-  return all;
+  return state_space_parameters(layer, evidence.layer(layer), evidence.checkpoint());
 }
 
 ChannelRule::ChannelRule(const StateSpaceParameters& space, std::int64_t channel) : diagonal(space.diagonal) {

@@ -1,5 +1,4 @@
-// A state space that is the same for every token (spec §17.17): its parameters as the checkpoint has them, the rule that each channel
-// follows, and who wrote its states.
+// A state space that is the same for every token (spec §17.17): the rule that each channel follows, and who wrote its states.
 #pragma once
 
 #include <functional>
@@ -9,25 +8,14 @@
 
 #include "engine/analysis/evidence.h"
 #include "engine/analysis/needle_fate.h"
+#include "engine/analysis/state_space_parameters.h"
 #include "engine/answers/state_edits.h"
 #include "engine/findings/history.h"
 #include "engine/findings/update.h"
 
 namespace statescope {
 
-struct StateSpaceParameters {
-  std::int64_t states = 0, channels = 0;  // N of each channel, of conjugate pairs one; no channels: the layer is another one
-  bool diagonal = false;
-  std::vector<float> log_dt;  // [channels]
-  std::vector<float> A;       // dense [N, N]; diagonal [channels, N] log(−Re A)
-  std::vector<float> A_imag;  // diagonal [channels, N]
-  std::vector<float> B;       // dense [N]
-  std::vector<float> C;       // dense [channels, N]; diagonal [channels, N, 2]
-
-  double step(std::int64_t channel) const;  // Δ = exp(log_dt)
-};
 StateSpaceParameters state_space_parameters(std::int64_t layer, const Evidence& evidence);
-bool is_state_space(const LayerInfo& layer);
 
 /// One channel in the float32 that the model computes with: X ← A X + B u, o = C X. Of complex states X [2, N] has real and imaginary
 /// parts, and C is that of o = 2 Re(C X).

@@ -21,8 +21,9 @@ struct SlotReport {
   std::string name;
   double norm = 0;  // ‖S‖_F, mean over the heads (spec §12.10)
   double load = 1;  // share of the tokens over the fair share; 1 where nothing is routed
-  /// Where the layer has a decay of its own channel: median over channels, tokens; and the receptive field (spec §12.3, §12.4), mean over
-  /// channels, with the part of the measured tokens for which it reaches back to the first one.
+  /// Where the layer decays: median over channels, tokens (of a state space over its eigenvalues, spec §17.17); and, where tokens say how
+  /// much, the receptive field (spec §12.3, §12.4), mean over channels, with the part of the measured tokens for which it reaches back to
+  /// the first one. A selective scan's rows decay by their mean over channels.
   std::optional<double> half_life, receptive_field, censored;
   std::optional<double> longest, shortest;  // half-lives of its channels
 };
@@ -88,7 +89,7 @@ struct LayerReport {
   std::array<std::int64_t, 2> likest{};
   /// Over slots that were written to and their channels, tokens; unset where nothing decays. Infinite without decay.
   std::optional<double> longest_half_life, shortest_half_life;
-  /// The same of a slot's median channel, a partition's half-lives in tokens that are written to it.
+  /// The same of a slot's median channel, a partition's half-lives in tokens that are written to it; unset where no gate says it.
   std::optional<double> longest_median, shortest_median;
   std::optional<Competition> writing, reading;  // G^K, G^Q; unset where heads do not compete
 

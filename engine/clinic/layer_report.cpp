@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -9,6 +10,7 @@
 #include "engine/analysis/decay_analysis.h"
 #include "engine/analysis/head_gate_analysis.h"
 #include "engine/analysis/parts.h"
+#include "engine/analysis/state_space_parameters.h"
 #include "engine/analysis/write_analysis.h"
 #include "engine/clinic/means.h"
 #include "engine/config/host_floats.h"
@@ -17,7 +19,7 @@ namespace statescope {
 namespace {
 
 /// Channels of which every row is kept.
-constexpr std::array<std::string_view, 5> kRead{"partition_gate", "partition_selected", "head_gate_q", "head_gate_k", "log_decay"};
+constexpr std::array<std::string_view, 6> kRead{"partition_gate", "partition_selected", "head_gate_q", "head_gate_k", "log_decay", "dt"};
 
 /// Written to; where more partitions are read, those do not count (spec §11).
 RoutedTokens routed_tokens(const Collected::Layer& layer, const MixerLayout& layout) {
@@ -120,7 +122,22 @@ Competition competition(std::span<const float> gates, std::int64_t heads) {
   return found;
 }
 
-void add_half_lives(LayerReport& layer, bool has_shared_slot) {
+/// Of a state space that is the same for every token: of its eigenvalues, over all channels.
+void add_eigenvalues(std::vector<SlotReport>& slots, std::int64_t index, const LayerInfo& info, const Checkpoint& checkpoint) {
+  std::vector<double> lives;
+  for (const std::complex<double>& held : held_eigenvalues(state_space_parameters(index, info, checkpoint))) {
+    if (!std::isnan(held.real())) lives.push_back(half_life(held));
+  }
+  if (lives.empty()) return;
+  for (SlotReport& slot : slots) {
+    slot.half_life = median_of(lives);
+    slot.longest = std::ranges::max(lives);
+    slot.shortest = std::ranges::min(lives);
+  }
+}
+
+/// `gated`: a gate says how long a median channel remembers; where the weights do, some channels are made to forget at once.
+void add_half_lives(LayerReport& layer, bool has_shared_slot, bool gated) {
   const auto widen = [](std::optional<double>& shortest, std::optional<double>& longest, double from, double to) {
     shortest = std::min(shortest.value_or(from), from);
     longest = std::max(longest.value_or(to), to);
@@ -129,6 +146,7 @@ void add_half_lives(LayerReport& layer, bool has_shared_slot) {
     const SlotReport& slot = layer.slots[s];
     if (!slot.half_life || slot.norm == 0) continue;
     widen(layer.shortest_half_life, layer.longest_half_life, *slot.shortest, *slot.longest);
+    if (!gated) continue;
     const bool is_partition = layer.routing && (s > 0 || !has_shared_slot);
     const double written = is_partition ? layer.routing->balance.frequency[s - (has_shared_slot ? 1 : 0)] : 1;
     widen(layer.shortest_median, layer.longest_median, *slot.half_life * written, *slot.half_life * written);
@@ -202,6 +220,24 @@ void add_heads(LayerReport& layer, std::span<const float> memory, const Shape& s
 
 }  // namespace
 
+namespace {
+
+/// A [H, N, P] of the layer's selective scan; empty: it has none.
+std::vector<float> rates_of_scan(Model& model, std::int64_t layer) {
+  const Mixer* const mixer = model.mixer(layer);
+  if (!mixer) return {};
+  for (const program::Operation& operation : mixer->program().operations) {
+    if (const auto* scan = std::get_if<program::SelectiveScan>(&operation)) return host_floats(model.backend(layer), scan->A);
+  }
+  return {};
+}
+
+}  // namespace
+
+Collected::Collected(Model& model) : layers(static_cast<std::size_t>(model.layers() + 1)), model_(model) {
+  for (std::int64_t layer = 0; layer < model.layers(); ++layer) layers[static_cast<std::size_t>(layer)].rates = rates_of_scan(model, layer);
+}
+
 void Collected::residual(std::int64_t layer, ConstTensor x) {
   Backend& backend = model_.backend(layer);
   const Buffer memory = backend.allocate(static_cast<std::size_t>(x.rows()) * sizeof(float));
@@ -230,11 +266,26 @@ void Collected::channel(std::int64_t index, std::string_view name, ConstTensor v
     append(layer.log_decay, values);
     layer.decays = values.row_size();
   }
+  if (name == "dt" && !layer.rates.empty()) append_scan(layer, index, values);
   if (name == "partition_selected") {
     const std::size_t before = layer.selected.size();
     layer.selected.resize(before + static_cast<std::size_t>(values.shape.size()));
     model_.backend(index).download(Tensor(layer.selected.data() + before, DType::i32, values.shape), values);
     layer.chosen = values.row_size();
+  }
+}
+
+void Collected::append_scan(Layer& layer, std::int64_t index, ConstTensor dt) {
+  const std::vector<float> steps = host_floats(model_.backend(index), dt);
+  const Shape& shape = model_.layout(index).memory[0].shape;
+  const auto H = static_cast<std::size_t>(shape[1]), N = static_cast<std::size_t>(shape[2]), P = static_cast<std::size_t>(shape[3]);
+  layer.decays = shape[1] * shape[2];
+  for (std::size_t t = 0; t < steps.size() / (H * P); ++t) {
+    for (std::size_t row = 0; row < H * N; ++row) {
+      const auto step = steps.begin() + static_cast<std::ptrdiff_t>((t * H + row / N) * P);
+      const auto rate = layer.rates.begin() + static_cast<std::ptrdiff_t>(row * P);
+      layer.log_decay.push_back(std::inner_product(step, step + shape[3], rate, 0.0F) / static_cast<float>(P));
+    }
   }
 }
 
@@ -263,7 +314,8 @@ LayerReport layer_report(Model& model, const ModelState& state, std::int64_t ind
   layer.heads_read_effect.assign(layer.heads.size(), kNaN);
   layer.slots = slot_reports(layout, seen, memory, layer.routing, tokens);
   add_heads(layer, memory, shape, seen);
-  add_half_lives(layer, layout.has_shared_slot);
+  if (is_state_space(info)) add_eigenvalues(layer.slots, index, info, model.checkpoint());
+  add_half_lives(layer, layout.has_shared_slot, seen.rates.empty() && !is_state_space(info));
   return layer;
 }
 

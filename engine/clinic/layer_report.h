@@ -15,13 +15,14 @@ class Collected final : public Observer {
  public:
   struct Layer {
     std::vector<float> gate, log_decay, head_gate_q, head_gate_k;
+    std::vector<float> rates;  // A [H, N, P] of a selective scan, whose log_decay [T, H, N] is the mean of Δ A over P (spec §17.1)
     std::vector<std::int32_t> selected;
     std::int64_t chosen = 0, decays = 0, keys = 0, values = 0, gates = 0;  // numbers a token
     std::vector<double> norms;                                             // of the residual stream, a token each
   };
   std::vector<Layer> layers;
 
-  explicit Collected(Model& model) : layers(static_cast<std::size_t>(model.layers() + 1)), model_(model) {}
+  explicit Collected(Model& model);
 
   void residual(std::int64_t layer, ConstTensor x) override;
   bool wants(std::string_view name) const override;
@@ -29,6 +30,7 @@ class Collected final : public Observer {
 
  private:
   void append(std::vector<float>& to, ConstTensor values);
+  void append_scan(Layer& layer, std::int64_t index, ConstTensor dt);
   Model& model_;
   bool has_sizes_ = false;  // of k and v, which the first pass tells
 };

@@ -41,6 +41,7 @@ std::optional<Symptom> forgets_at_once(const LayerSigns& layer, const ReadOn&) {
 }
 
 std::optional<Symptom> never_forgets(const LayerSigns& layer, const ReadOn&) {
+  if (layer.any().memory == "state space") return {};  // it has no gate
   double longest = 0;
   for (const SequenceReport& sequence : layer.sequences()) longest = std::max(longest, static_cast<double>(sequence.tokens));
   const double shortest = layer.of([](const LayerReport& l) { return l.shortest_half_life.value_or(NAN); });

@@ -214,18 +214,24 @@ TEST_CASE("inspect: two checkpoints stand side by side, each figure with its dif
 }
 
 TEST_CASE("inspect: the verdict stands first; without --all what tells most of each layer, on the length that the model was trained on") {
-  const LayerReport layer{.mixer = "gla", .residual_norm = 2, .heads = {}, .slots = {}, .routing = {}};
+  LayerReport layer{.mixer = "gla", .residual_norm = 2, .heads = {}, .slots = {}, .routing = {}};
+  layer.full_rank = 4;
+  StateSimilarity& head = layer.heads.emplace_back();
+  head.stacked.rank = 2;
+  head.rows.mean_abs = 0.25;
+  const LayerReport attention{.mixer = "transformer", .memory = "softmax attention", .heads = {}, .slots = {}, .routing = {}};
   Inspected one{.checkpoint = "a.h5", .trained = 512, .names = {}, .sequences = {}};
   for (const std::int64_t tokens : {128, 512, 1024}) {
     one.names.push_back(fmt::format("niah, {} words", tokens));
-    one.sequences.push_back({.tokens = tokens, .nll_by_eighth = std::vector<double>(8, std::log(4.0)), .layers = {layer}});
+    one.sequences.push_back({.tokens = tokens, .nll_by_eighth = std::vector<double>(8, std::log(4.0)), .layers = {layer, attention}});
   }
   CHECK(inspection_text(one, false) ==
         "a.h5\n"
         "  healthy   none of 12 illnesses was found (on )\n"
         "  niah, 512 words, 512 tokens (trained on 512)\n"
         "  layer mixer                half-life receptive  rank       |cos|  loads (1: fair)\n"
-        "      0 gla                 \n"
+        "      0 gla                          –         –   2.0/4      0.25\n"
+        "      1 transformer          softmax attention\n"
         "  perplexity at the end, by tokens: 128: 4, 512: 4, 1024: 4\n"
         "  half-life and receptive field: in tokens; rank: of a head's state, effective; |cos|: of its rows, mean\n");
   const std::string whole = inspection_text(one, true);
