@@ -92,7 +92,12 @@ STATESCOPE_FIELDS(Intervened, report, family, device, notes, remarks, recording,
 STATESCOPE_FIELDS(InterveneJob, prompt, interventions, others, generate)
 
 STATESCOPE_FIELDS(ModelFound::Program, text, layers)
-STATESCOPE_FIELDS(ModelFound, info, hidden, vocab, programs)
+template <class Archive>
+void serialize(Archive& archive, ModelFound& x) {
+  auto& [info, details, hidden, vocab, programs] = x;
+  archive(info, details, hidden, vocab, programs);
+  if constexpr (Archive::is_loading::value) check(details.size() == info.layers.size());
+}
 STATESCOPE_FIELDS(ModelJob, programs, layer, after_passes, one_token)
 
 STATESCOPE_FIELDS(JobAsked, checkpoint, job)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "app/jobs/layer_details.h"
 #include "engine/model/model.h"
 #include "engine/place_words.h"
 #include "kernels/passes/passes.h"
@@ -37,6 +38,7 @@ ModelFound do_job(const ModelJob& job, const JobSite& site) {
   const auto model = Model::load(open_checkpoint(site.path), open_device(site.device));
   if (job.layer) check_index("layer", *job.layer, model->layers());
   return {.info = model->info(),
+          .details = layer_details(*model),
           .hidden = model->hidden(),
           .vocab = model->vocab(),
           .programs = job.programs ? programs_of(*model, job) : std::vector<ModelFound::Program>()};

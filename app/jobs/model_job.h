@@ -18,6 +18,7 @@ struct ModelFound {
     std::vector<std::int64_t> layers;
   };
   ModelInfo info;
+  std::vector<std::string> details;  // of each layer (layer_details.h)
   std::int64_t hidden = 0, vocab = 0;
   std::vector<Program> programs = {};  // each once; empty: they were not asked for
 };

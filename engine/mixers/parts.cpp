@@ -251,12 +251,11 @@ MixerLayout with_attention(MixerLayout memory, const MixerLayout& attention) {
 
 Value attention_beside(Program& p, const Mixer& attention) {
   constexpr std::array<std::string_view, 4> named = {"q", "k", "v", "readout"};
-  std::vector<program::Channel> all = std::exchange(p.channels, {});
+  const std::vector<program::Channel> before = std::exchange(p.channels, {});
   attention.describe(p);
-  for (const program::Channel& channel : p.channels) {
-    if (std::ranges::count(named, channel.name) > 0) all.push_back({"attention_" + channel.name, channel.value});
+  for (const program::Channel& channel : std::exchange(p.channels, before)) {
+    if (std::ranges::count(named, channel.name) > 0) p.show("attention_" + channel.name, channel.value);
   }
-  p.channels = std::move(all);
   return p.result;
 }
 

@@ -2,17 +2,19 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
+#include <set>
 #include <string>
 #include <utility>
 
 namespace statescope::program {
 namespace {
 
-std::string number(double x) {
+std::string number(double x, const char* format = "%.4g") {
   std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.4g", x);
-  return text.data();
+  std::snprintf(text.data(), text.size(), format, std::abs(x));
+  return (x < 0 ? "−" : "") + std::string(text.data());
 }
 
 std::string name_of(Activation act) {
@@ -20,12 +22,32 @@ std::string name_of(Activation act) {
   return names[static_cast<std::size_t>(act)];
 }
 
+/// Of a part of another value: "v1[0:16]".
+std::string part_of(const Program& program, Value v) {
+  const ValueInfo& info = program[v];
+  const std::string whole = name_in(program, info.of);
+  if (program.width(v) == program.width(info.of)) return whole;
+  return whole + "[" + std::to_string(info.begin) + ":" + std::to_string(info.begin + program.width(v)) + "]";
+}
+
+/// act(x)
+std::string applied(Activation act, const std::string& x) { return act == Activation::identity ? x : name_of(act) + "(" + x + ")"; }
+
 /// Writes one operation after the other.
 class Writer {
  public:
   explicit Writer(const Program& program) : program_(program) {}
 
   std::string text;
+
+  /// Parts of a value that have names of their own, before they are read.
+  void define(Value v) {
+    const ValueInfo& info = program_[v];
+    if (!info.of) return;
+    define(info.of);
+    if (info.name.empty() || of(info.of) == info.name || !defined_.insert(info.name).second) return;
+    text += info.name + " " + info.axes.to_string() + " = " + part_of(program_, v) + "\n";
+  }
 
   void operator()(const Linear& op) { line(op.y, product(op.x, op.weight, op.bias)); }
   void operator()(const LinearOfHeads& op) { line(op.y, of(op.x) + " · one row of " + shape(op.weight) + "ᵀ for each head"); }
@@ -47,8 +69,9 @@ class Writer {
   }
   void operator()(const Renormalise& op) { line(op.y, "renormalise(" + of(op.gate) + ", " + of(op.ids) + ")"); }
   void operator()(const RowSparse& op) {
-    line(op.k, "row_sparse(" + of(op.z) + ", top " + std::to_string(op.topk) + "), with its decay " + of(op.sparse_decay) + " of " +
-                   of(op.log_decay) + (op.skip_decay ? ", 0 in other rows" : ""));
+    line(op.k, op.sparse_decay,
+         "row_sparse(" + of(op.z) + ", " + of(op.log_decay) + "), top " + std::to_string(op.topk) +
+             (op.skip_decay ? ", no decay in other rows" : ""));
   }
   void operator()(const Pair& op) { line(op.y, pair(op)); }
   void operator()(const CopyState& op) { line(op.y, "copy of S" + std::to_string(op.memory)); }
@@ -76,20 +99,21 @@ class Writer {
   void operator()(const Collect& op) { line(op.y, "Σ over the rows of a token of " + of(op.gate) + " · " + of(op.x)); }
   void operator()(const BySlot& op) { line(op.y, of(op.x) + " by memory, 0 where a token has no row"); }
   void operator()(const Append& op) {
-    text += "append " + of(op.k) + (op.v ? ", " + of(op.v) : "") + (op.index ? ", " + of(op.index) : "") + "\n";
+    text += "append " + of(op.k) + (op.v ? ", " + of(op.v) : "") + (op.index ? ", " + of(op.index) : "") + " to the cache\n";
   }
   void operator()(const Attend& op) { line(op.o, "attend(" + of(op.q) + ")" + sight(op)); }
   void operator()(const LatentAttend& op) {
-    line(op.o, "attend(" + of(op.q) + ") to latents, keys " + shape(op.W_k) + ", values " + shape(op.W_v) +
+    line(op.o, "attend(" + of(op.q) + ") to the latents of the cache, keys " + shape(op.W_k) + ", values " + shape(op.W_v) +
                    (op.chosen ? ", over " + of(op.chosen) : ""));
   }
   void operator()(const CompressedAttend& op) {
-    line(op.o, "attend(" + of(op.q) + ") to the means of blocks of " + std::to_string(op.block_size) + " tokens, which choose " +
-                   of(op.selected));
+    line(op.o, op.selected,
+         "attend(" + of(op.q) + ") to the means of blocks of " + std::to_string(op.block_size) + " tokens, and the " +
+             std::to_string(program_.width(op.selected)) + " blocks with most of it");
   }
   void operator()(const ChooseTokens& op) { line(op.selected, "choose_tokens(" + of(op.q) + ", " + of(op.weight) + ")"); }
   void operator()(const MeanOfHeads& op) {
-    line(op.y, "mean over " + std::to_string(op.heads) + " heads of " + name_of(op.act) + "(" + of(op.gate) + ")");
+    line(op.y, "mean of " + applied(op.act, of(op.gate)) + (op.heads > 1 ? " in each of " + std::to_string(op.heads) + " heads" : ""));
   }
   void operator()(const Distance& op) { line(op.y, "‖" + of(op.other) + " − " + of(op.own) + "‖ / ‖" + of(op.own) + "‖"); }
   void operator()(const Products& op) {
@@ -105,7 +129,7 @@ class Writer {
     line(op.memory.o, memory(op.memory) + " with " + of(op.gate.y) + " = " + product(op.gate));
   }
   void operator()(const UnitDeltaRule& op) {
-    const std::string o = memory(op.memory) + " of L2(q), L2(k)";
+    const std::string o = memory(op.memory, "L2(" + of(op.memory.q) + ")", "L2(" + of(op.memory.k) + ")");
     line(op.memory.o, op.readout ? norm(o, *op.readout, op.gate, op.gate_act) : o);
   }
   void operator()(const SparseMemoryFrom& op) {
@@ -119,7 +143,7 @@ class Writer {
  private:
   struct Function {
     std::string x;
-    std::string operator()(Activation act) const { return name_of(act) + "(" + x + ")"; }
+    std::string operator()(Activation act) const { return applied(act, x); }
     std::string operator()(const RmsNorm& f) const {
       return "RMSNorm(" + x + ") over " + std::to_string(f.group) + (f.weight ? "" : ", no weight") +
              (f.offset != 0 ? ", zero-centred" : "");
@@ -135,35 +159,46 @@ class Writer {
       if (f.lower_bound < 0) return number(f.lower_bound) + " · σ(exp(A_log) · (" + x + " + dt_bias))";
       return "−exp(A_log) · softplus(" + x + " + dt_bias)";
     }
-    std::string operator()(const SoftplusClamp&) const { return "clamp(softplus(" + x + " + dt_bias))"; }
+    std::string operator()(const SoftplusClamp& f) const {
+      const std::string y = "softplus(" + x + (f.dt_bias ? " + dt_bias)" : ")");
+      return f.dt_min <= 0 && std::isinf(f.dt_max) ? y : "clamp(" + y + ")";
+    }
     std::string operator()(const OneMinusExp&) const { return "1 − exp(" + x + ")"; }
-    std::string operator()(const Rope& f) const { return "RoPE(" + x + "), base " + number(f.theta); }
+    std::string operator()(const Rope& f) const { return "RoPE(" + x + "), base " + number(f.theta, "%.7g"); }
     std::string operator()(const ListedRope&) const { return "RoPE(" + x + "), frequencies of its own"; }
     std::string operator()(const Times& f) const { return number(f.factor) + " · " + x; }
     std::string operator()(const WithoutHead& f) const { return x + ", 0 in head " + std::to_string(f.head); }
   };
   struct Combination {
     std::string a, b;
-    std::string operator()(const Add& f) const { return a + " + " + (f.factor == 1 ? "" : number(f.factor) + " ") + b; }
-    std::string operator()(const Gate& f) const { return a + " ⊙ " + (f.act == Activation::identity ? b : name_of(f.act) + "(" + b + ")"); }
+    std::string operator()(const Add& f) const {
+      return a + (f.factor < 0 ? " − " : " + ") + (std::abs(f.factor) == 1 ? "" : number(std::abs(f.factor)) + " · ") + b;
+    }
+    std::string operator()(const Gate& f) const { return a + " ⊙ " + applied(f.act, b); }
     std::string operator()(const ScaleHeads&) const { return b + " · " + a + " by heads"; }
     std::string operator()(const DivideHeads&) const { return a + " / " + b + " by heads"; }
   };
 
   static std::string shape(ConstTensor x) { return x.shape.to_string(); }
   std::string of(Value v) const { return name_in(program_, v); }
-  void line(Value y, const std::string& how) { text += of(y) + " " + program_[y].axes.to_string() + " = " + how + "\n"; }
+  std::string made(Value y) {
+    defined_.insert(of(y));
+    return of(y) + " " + program_[y].axes.to_string();
+  }
+  void line(Value y, const std::string& how) { text += made(y) + " = " + how + "\n"; }
+  void line(Value y, Value beside, const std::string& how) { text += made(y) + ", " + made(beside) + " = " + how + "\n"; }
 
   std::string sight(const Attend& op) const {
     const std::string blocks = "blocks of " + std::to_string(std::max(op.block_size, op.pattern.block_size)) + " tokens";
     if (op.chosen) return " to " + of(op.chosen) + (op.block_size > 1 ? ", " + blocks : "");
     if (op.pattern.block_size > 0) return " to a fixed pattern of " + blocks;
     const std::string window = op.window > 0 ? " to the last " + std::to_string(op.window) + " tokens" : "";
+    if (window.empty() && op.block_size == 0) return " to all tokens so far";
     return window + (op.block_size > 0 ? ", the " + std::to_string(op.topk) + " " + blocks + " that suit best" : "");
   }
   static std::string convolution(const Convolution& op, const std::string& x) {
     const std::string y = "convolution of " + std::to_string(op.weight.row_size()) + " tokens(" + x + ")";
-    return op.act == Activation::identity ? y : name_of(op.act) + "(" + y + ")";
+    return applied(op.act, y);
   }
   std::string product(Value x, ConstTensor weight, ConstTensor bias) const {
     return of(x) + " · " + shape(weight) + "ᵀ" + (bias ? " + bias" : "");
@@ -172,27 +207,28 @@ class Writer {
     std::string z = p.norm ? "(" + norm(of(p.x), *p.norm, p.gate, p.gate_act) + ") · " + shape(p.weight) + "ᵀ" + (p.bias ? " + bias" : "")
                            : product(p.x, p.weight, p.bias);
     if (p.z) z = "(" + of(p.z) + " = " + z + ")";
-    if (const auto* act = std::get_if<Activation>(&p.finish)) return *act == Activation::identity ? z : Function{z}(*act);
+    if (const auto* act = std::get_if<Activation>(&p.finish)) return applied(*act, z);
     if (const auto* forget = std::get_if<ForgetGate>(&p.finish)) return Function{z}(*forget);
     if (const auto* decay = std::get_if<DeltaDecay>(&p.finish)) return Function{z}(*decay);
     return convolution(std::get<Convolution>(p.finish), z);
   }
   std::string norm(const std::string& x, const RmsNorm& f, Value gate, Activation act) const {
     const std::string normed = Function{x}(f);
-    return gate ? normed + " ⊙ " + name_of(act) + "(" + of(gate) + ")" : normed;
+    return gate ? normed + " ⊙ " + applied(act, of(gate)) : normed;
   }
   std::string pair(const Pair& op) const {
-    const std::string f = op.softmax ? "softmax" : name_of(op.act);
-    return "(" + f + "(" + of(op.shared) + "), " + f + "(" + of(op.sparse) + " + " + of(op.more) + "))";
+    const auto f = [&](const std::string& x) { return op.softmax ? "softmax(" + x + ")" : applied(op.act, x); };
+    return "(" + f(of(op.shared)) + ", " + f(of(op.sparse) + " + " + of(op.more)) + ")";
   }
   std::string state(const StateOf& state) const { return state.copy ? of(state.copy) : "S" + std::to_string(state.index); }
   std::string memory(const OuterProduct& op) const {
     return "outer_product(" + state(op.state) + "; " + of(op.q) + ", " + of(op.k) + ", " + of(op.v) + decayed(op.log_decay) +
            (op.decay_axis == DecayAxis::columns ? " by columns" : "") + ")";
   }
-  std::string memory(const DeltaRule& op) const {
-    return "delta_rule(" + state(op.state) + "; " + of(op.q) + ", " + of(op.k) + ", " + of(op.v) + decayed(op.log_decay) + ", " +
-           of(op.beta) + (op.undecayed_erase ? ", erases " + of(op.undecayed_erase) + " of what has not decayed" : "") +
+  std::string memory(const DeltaRule& op) const { return memory(op, of(op.q), of(op.k)); }
+  std::string memory(const DeltaRule& op, const std::string& q, const std::string& k) const {
+    return "delta_rule(" + state(op.state) + "; " + q + ", " + k + ", " + of(op.v) + decayed(op.log_decay) + ", " + of(op.beta) +
+           (op.undecayed_erase ? ", erases " + of(op.undecayed_erase) + " of what has not decayed" : "") +
            (op.steps > 1 ? ", " + std::to_string(op.steps) + " steps a token" : "") + ")";
   }
   std::string memory(const Wkv& op) const {
@@ -208,6 +244,7 @@ class Writer {
   std::string decayed(Value decay) const { return decay ? ", " + of(decay) : ""; }
 
   const Program& program_;
+  std::set<std::string> defined_;
 };
 
 }  // namespace
@@ -218,15 +255,15 @@ std::string name_in(const Program& program, Value v) {
   if (!info.name.empty()) return info.name;
   if (v == program.x()) return "x";
   if (v == program.result) return "y";
-  if (!info.of) return "v" + std::to_string(v.index);
-  const std::string whole = name_in(program, info.of);
-  if (program.width(v) == program.width(info.of)) return whole;
-  return whole + "[" + std::to_string(info.begin) + ":" + std::to_string(info.begin + program.width(v)) + "]";
+  return info.of ? part_of(program, v) : "v" + std::to_string(v.index);
 }
 
 std::string to_string(const Program& program) {
   Writer writer(program);
-  for (const Operation& op : program.operations) std::visit(writer, op);
+  for (const Operation& op : program.operations) {
+    for (const Value v : operands(op)) writer.define(v);
+    std::visit(writer, op);
+  }
   return std::move(writer.text);
 }
 

@@ -2,7 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <regex>
+#include <set>
+#include <sstream>
 
+#include "engine/mixers/mixer.h"
 #include "tests/app/window/place.h"
 
 namespace statescope::golden_families_test {
@@ -30,7 +34,83 @@ struct Models : Place {
   }
 };
 
+std::vector<std::string> golden_cases() {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(kModels)) {
+    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+/// What a printed program says twice, or before it is said; empty: nothing. A value's parts may be said one after the other: "k[0:8]".
+class Names {
+ public:
+  std::string wrong(const std::string& text) {
+    std::istringstream lines(text);
+    std::string found;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.ends_with(":") && (line.starts_with("layer") || line.starts_with("all layers"))) known_ = {"x", "S0", "S1"};
+      const std::size_t equals = line.find(" = ");
+      const std::string made = line.substr(0, equals == line.npos ? 0 : equals), from = line.substr(equals == line.npos ? 0 : equals + 3);
+      if (equals == line.npos && !line.starts_with("append ")) continue;
+      for (const std::string& name : names_in(from))
+        if (!known_.contains(name)) found += name + " is not there: " + line + "\n";
+      for (const std::string& name : names_in(made)) {
+        const bool is_part = made.find(name + "[") != made.npos;
+        if (!known_.insert(name).second && !is_part) found += name + " is there already: " + line + "\n";
+      }
+    }
+    return found;
+  }
+
+ private:
+  /// Channels, states, and values without a name of their own.
+  static std::vector<std::string> names_in(const std::string& text) {
+    static const std::regex word("[A-Za-z_][A-Za-z_0-9]*"), value("[vS][0-9]+|[xy]");
+    std::vector<std::string> names;
+    for (std::sregex_iterator at(text.begin(), text.end(), word), end; at != end; ++at) {
+      const bool is_channel = std::ranges::any_of(
+          mixer_table(), [&](const MixerRow& row) { return std::ranges::find(row.channels, at->str()) != row.channels.end(); });
+      if (is_channel || std::regex_match(at->str(), value)) names.push_back(at->str());
+    }
+    return names;
+  }
+  std::set<std::string> known_;
+};
+
 }  // namespace
+
+TEST_CASE("golden families: every name in a printed program is said once, before it is used") {
+  const Models models;
+  for (const std::string& name : golden_cases()) {
+    const std::string text = models.said("model --program", name);
+    CHECK(Names().wrong(text) == "");
+    for (const char* wrong : {"nothing", "identity(", "over 1 heads", "+ -1", " -0."}) {
+      INFO(text);
+      CHECK(text.find(wrong) == std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("golden families: model tells what layers see and share") {
+  const Models models;
+  for (const auto& [name, says] : {std::pair{"zamba", "heads, attention and MLP shared by layers 1 and 2\n"},
+                                   {"zamba2", "heads, attention and MLP shared by layers 1 and 2\n"},
+                                   {"hymba", "heads, window of 21 tokens, the first 6, keys and values of layer 1\n"},
+                                   {"sse_swa_moba_gla", "window of 16 tokens"},
+                                   {"moba", "  top-3 blocks of 12 tokens\n"},
+                                   {"nsa", "  top-4 blocks of 8 tokens, window of 12 tokens\n"},
+                                   {"dsa", "  top-16 tokens, latent width 16, shared key part 8"},
+                                   {"mla_dense", "  latent width 20, shared key part 12\n"},
+                                   {"fixed_longformer", "  window of 8 tokens, dilated, the first, 1 global\n"},
+                                   {"fixed_bigbird", "  window of 2 blocks of 8 tokens, the first, random ones\n"},
+                                   {"lfm2", "  kernel of 3 tokens\n"},
+                                   {"s4d", "state × channel, complex\n"}}) {
+    INFO(name);
+    CHECK_THAT(models.said("model", name), Catch::Matchers::ContainsSubstring(says));
+  }
+}
 
 TEST_CASE("golden families: inspect has half-lives wherever a state decays") {
   const Models models;

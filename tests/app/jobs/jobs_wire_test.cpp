@@ -120,8 +120,9 @@ TEST_CASE("jobs: what is found travels whole") {
   intervened.again_from = 1;
   CHECK(to_json(again(intervened).report) == to_json(branch_report()));
 
-  const ModelFound model = again(ModelFound{run_info().model, 64, 128, {{"y = a x\n", {0, 1}}}});
+  const ModelFound model = again(ModelFound{run_info().model, {"window of 16 tokens", ""}, 64, 128, {{"y = a x\n", {0, 1}}}});
   CHECK(model.info.layers.size() == 2);
+  CHECK(model.details == std::vector<std::string>{"window of 16 tokens", ""});
   CHECK(model.programs[0].layers == std::vector<std::int64_t>{0, 1});
 
   const Inspected inspected = again(inspection());
