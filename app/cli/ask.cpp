@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 #include "app/assets.h"
 #include "app/cli/engine.h"
@@ -155,6 +156,7 @@ std::string numbers_text(std::span<const float> values, const std::string& none)
   std::vector<float> known;
   std::ranges::copy_if(values, std::back_inserter(known), [](float value) { return !std::isnan(value); });
   if (known.empty()) return none;
+  if (std::ranges::min(known) == std::ranges::max(known)) return fmt::format("{} numbers: all {}", known.size(), text(known.front()));
   const double mean = std::accumulate(known.begin(), known.end(), 0.0) / static_cast<double>(known.size());
   return fmt::format("{} numbers: {} to {}, mean {:.4g}", known.size(), text(std::ranges::min(known)), text(std::ranges::max(known)), mean);
 }
@@ -243,20 +245,29 @@ std::string place_text(const HistoryQuestion& question, const LayerInfo& layer) 
 /// What a model reads before the first token writes too.
 constexpr const char* kMemoryTokensText = "memory tokens";
 
-std::string writer_text(const AskedRun& run, std::int64_t token) { return token < 0 ? kMemoryTokensText : run.token_text(token); }
+/// "119 'ivan'", "119 'ivan', step 2"
+std::string writer_text(const AskedRun& run, const History& history, std::size_t j) {
+  if (history.token[j] < 0) return kMemoryTokensText;
+  const std::string text = run.token_text(history.token[j]);
+  if (history.step.empty()) return text;
+  return text + (history.step[j] < 0 ? ", intervention" : fmt::format(", step {}", history.step[j] + 1));
+}
 
 std::string writers_text(const History& history) {
   const bool memory_tokens = !history.token.empty() && history.token.front() < 0;
-  const std::size_t tokens = history.token.size() - (memory_tokens ? 1 : 0);
-  const std::string counted = tokens == 1 ? "1 token" : fmt::format("{} tokens", tokens);
-  return memory_tokens ? fmt::format("{} and {}", kMemoryTokensText, counted) : counted;
+  const std::set<std::int32_t> different(history.token.begin(), history.token.end());
+  const std::size_t tokens = different.size() - (memory_tokens ? 1 : 0);
+  std::string counted = tokens == 1 ? "1 token" : fmt::format("{} tokens", tokens);
+  if (!history.step.empty())
+    counted += fmt::format(" in {} steps", std::ranges::count_if(history.step, [](int step) { return step >= 0; }));
+  if (memory_tokens) return fmt::format("{} and {} that add up", kMemoryTokensText, counted);
+  return counted + (tokens == 1 && history.step.empty() ? " that adds up" : " that add up");
 }
 
 void print_history(const AskedRun& run, const HistoryQuestion& question, const History& history, const std::vector<std::size_t>& order,
                    std::size_t most) {
   const LayerInfo& layer = run.info().model.layers[static_cast<std::size_t>(question.layer)];
-  fmt::print("{}, after token {}: {} {}, written by {} that add up to {} ({})\n", place_text(question, layer),
-             run.token_text(question.token),
+  fmt::print("{}, after token {}: {} {}, written by {} to {} ({})\n", place_text(question, layer), run.token_text(question.token),
              question.read          ? "what it reads has norm"
              : question.column >= 0 ? "value"
                                     : "norm",
@@ -270,16 +281,17 @@ void print_history(const AskedRun& run, const HistoryQuestion& question, const H
       continue;
     }
     fmt::print("  {:>14}  {:>14}  {:>14}  {}\n", number_text("{:+.6g}", history.contribution[j]),
-               number_text("{:.6g}", history.coefficient[j]), number_text("{:.6g}", history.written[j]),
-               writer_text(run, history.token[j]));
+               number_text("{:.6g}", history.coefficient[j]), number_text("{:.6g}", history.written[j]), writer_text(run, history, j));
   }
-  if (order.size() > most) fmt::print("  {:>14}  {} others\n", number_text("{:+.6g}", others), order.size() - most);
+  if (order.size() > most)
+    fmt::print("  {:>14}  {} {}\n", number_text("{:+.6g}", others), order.size() - most, history.step.empty() ? "others" : "other steps");
 }
 
 std::string history_json(const AskedRun& run, const AskArguments& arguments, const HistoryQuestion& question, const History& history,
                          const std::vector<std::size_t>& order) {
   const LayerInfo& layer = run.info().model.layers[static_cast<std::size_t>(question.layer)];
   const auto index = [](std::int64_t number) { return number < 0 ? json(nullptr) : json(number); };
+  const auto step_json = [](std::int32_t step) { return step < 0 ? json(nullptr) : json(step + 1); };
   json writers = json::array();
   for (const std::size_t j : order)
     writers.push_back({{"token", index(history.token[j])},
@@ -287,6 +299,7 @@ std::string history_json(const AskedRun& run, const AskArguments& arguments, con
                        {"contribution", number_json(history.contribution[j])},
                        {"coefficient", number_json(history.coefficient[j])},
                        {"written", number_json(history.written[j])}});
+  for (std::size_t i = 0; i < order.size() && !history.step.empty(); ++i) writers[i]["step"] = step_json(history.step[order[i]]);
   const json report{{"format", "statescope-history"},
                     {"version", 1},
                     {"accuracy", History::accuracy.text()},

@@ -160,7 +160,7 @@ struct HistoryArguments : AskArguments {
 /// Who wrote a cell, a row, a partition, or what a token reads of it (engine/findings/findings.h, History). JSON: {"format":
 /// "statescope-history", "version": 1, "accuracy", "checkpoint", "device", "prompt_length", "interventions", "layer", "slot" (its name),
 /// "head", "row", "column" (null: all), "token", "read", "shown", "sum", "writers": [{"token", "text", "contribution", "coefficient",
-/// "written"}]}, the largest first.
+/// "written"}]}, the largest first; with "step", from 1, where a token writes several times.
 int history_command(const HistoryArguments& arguments);
 
 struct CheckArguments {

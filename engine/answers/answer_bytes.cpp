@@ -52,7 +52,7 @@ std::size_t bytes(const DeltaRule& a) {
 std::size_t bytes(const Update& a) { return sum(a.decayed, a.erased, a.written, a.write_weight); }
 std::size_t bytes(const HeadState& a) { return bytes(a.values); }
 std::size_t bytes(const LayerState& a) { return bytes(a.values); }
-std::size_t bytes(const History& a) { return sum(a.token, a.coefficient, a.written, a.contribution); }
+std::size_t bytes(const History& a) { return sum(a.token, a.coefficient, a.written, a.contribution, a.step); }
 std::size_t bytes(const Similarity& a) { return sum(a.order, a.cosine, a.row_norm, a.partition_cosine, a.head_cosine); }
 std::size_t bytes(const CrossSimilarity& a) { return sum(a.of_rows, a.of_heads); }
 std::size_t bytes(const TokenSimilarity& a) { return bytes(a.cosine); }

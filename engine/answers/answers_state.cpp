@@ -256,6 +256,17 @@ History history_of_level(const HistoryQuestion& question, Evidence& evidence) {
   return history;
 }
 
+/// Which of its token's writes each visit is, the first `count`; empty where a token writes once.
+std::vector<std::int32_t> steps_of(const MemoryTrace& trace, std::int64_t slot, std::size_t count) {
+  std::vector<std::int32_t> steps;
+  const SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
+  for (std::size_t j = 0; trace.steps > 1 && j < count; ++j) {
+    const bool goes_on = j > 0 && visits.token[j] == visits.token[j - 1];
+    steps.push_back(visits.is_edit(static_cast<std::int64_t>(j)) ? -1 : goes_on ? steps.back() + 1 : 0);
+  }
+  return steps;
+}
+
 History history_of(const HistoryQuestion& question, Evidence& evidence) {
   if (has_levels(evidence.layer(question.layer))) return history_of_level(question, evidence);
   if (is_state_space(evidence.layer(question.layer))) return history_of_state_space(question, evidence);
@@ -263,9 +274,15 @@ History history_of(const HistoryQuestion& question, Evidence& evidence) {
   check_index("slot", question.slot, std::ssize(trace.slots));
   check_index("head", question.head, trace.H);
   check_index("token", question.token, evidence.tokens());
-  if (question.read) return read_history(question, trace, evidence);
-  const HeadState state = evidence.head_state(question.layer, question.head, question.token);
-  return written_history(question, trace, state.matrix(question.slot), evidence);
+  History history;
+  if (question.read) {
+    history = read_history(question, trace, evidence);
+  } else {
+    const HeadState state = evidence.head_state(question.layer, question.head, question.token);
+    history = written_history(question, trace, state.matrix(question.slot), evidence);
+  }
+  history.step = steps_of(trace, question.slot, history.token.size());
+  return history;
 }
 
 History answer(const HistoryQuestion& question, Evidence& evidence) { return with_memory_tokens_as_one(history_of(question, evidence)); }

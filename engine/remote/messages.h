@@ -9,7 +9,7 @@
 namespace statescope::remote {
 
 /// Grows whenever a message, or what is packed in one, changes.
-inline constexpr int kProtocol = 9;
+inline constexpr int kProtocol = 10;
 
 /// What a client says before anything else.
 struct Hello {

@@ -39,7 +39,7 @@ STATESCOPE_FIELDS(SharpenedGates, gate_q, gate_k, entropy_q, entropy_k, flow, la
 STATESCOPE_FIELDS(DeltaRule, two_keys, steps, token, prediction, value, error, erase, write, update, cosine, beta, alpha, mended, put,
                   along_key)
 STATESCOPE_FIELDS(Update, slots, rows, columns, decayed, erased, written, write_weight)
-STATESCOPE_FIELDS(History, token, coefficient, written, contribution, sum, shown)
+STATESCOPE_FIELDS(History, token, coefficient, written, contribution, sum, shown, step)
 STATESCOPE_FIELDS(Similarity, partitions, rows, heads, order, cosine, row_norm, mean_abs, within, between, min_cosine, zero_rows,
                   partition_cosine, head_cosine)
 STATESCOPE_FIELDS(TokenSimilarity, cosine)

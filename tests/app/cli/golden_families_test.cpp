@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "engine/mixers/mixer.h"
+#include "tests/app/cli/json_schema.h"
 #include "tests/app/window/place.h"
 
 namespace statescope::golden_families_test {
@@ -112,10 +113,29 @@ TEST_CASE("golden families: model tells what layers see and share") {
   }
 }
 
+TEST_CASE("golden families: who wrote a state is counted in tokens; where a token writes several times, its step stands beside it") {
+  const Models models;
+  const std::string text = models.said("history", "gated_deltaproduct", " --ids ids --json told.json");
+  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("written by 100 tokens in 200 steps that add up to"));
+  CHECK_THAT(text, Catch::Matchers::ContainsSubstring(", step 2\n"));
+  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("  188 other steps\n"));
+  const json told = json::parse(models.text_of("told.json"));
+  REQUIRE(told["writers"].size() == 200);
+  std::set<std::pair<int, int>> seen;
+  for (const json& writer : told["writers"]) seen.emplace(writer["token"].get<int>(), writer["step"].get<int>());
+  CHECK((seen.size() == 200 && seen.contains({99, 1}) && seen.contains({99, 2})));
+  if (test::has_jsonschema()) CHECK(test::complaint(told, "history") == "");
+  CHECK_THAT(models.said("history", "log_linear_mamba2", " --ids ids"),
+             Catch::Matchers::ContainsSubstring("written by 1 token that adds up to"));
+  CHECK_THAT(models.said("history", "gla", " --ids ids"), Catch::Matchers::ContainsSubstring("written by 100 tokens that add up to"));
+  models.said("history", "hymba", " --ids ids --json hymba.json");
+  if (test::has_jsonschema()) CHECK(test::complaint(json::parse(models.text_of("hymba.json")), "history") == "");
+}
+
 TEST_CASE("golden families: inspect has half-lives wherever a state decays") {
   const Models models;
   for (const char* name : {"mamba", "falcon_mamba", "jamba", "hymba", "zamba", "s4d", "s4_hippo"}) {
-    const std::string text = models.said("inspect", name, " --ids ids --json told.json --force");
+    models.said("inspect", name, " --ids ids --json told.json --force");
     for (const json& layer : json::parse(models.text_of("told.json"))["checkpoints"][0]["sequences"][0]["layers"]) {
       for (const json& slot : layer.value("slots", json::array())) {
         INFO(name << ": " << slot.dump());
