@@ -58,7 +58,7 @@ void fill_ages(WritesData& data, const RowAges& ages) {
   data.title =
       sentence_at(data.mode == WritesMode::written
                       ? Views::tr("half of the written rows were written in the last {}; not written yet: {}",
-                                  tokens_text(static_cast<std::int64_t>(median)), none)
+                                  tokens_text(static_cast<std::int64_t>(median) + 1), none)
                       : Views::tr("rows lose half within {} (median); not yet: {}", tokens_text(static_cast<std::int64_t>(median)), none),
                   data.place);
 }

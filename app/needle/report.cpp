@@ -26,6 +26,12 @@ const std::string& text_of(const NeedleReport& report, std::int64_t token) {
   return report.run->tokens[static_cast<std::size_t>(token)].text;
 }
 
+/// Of so many digits; what rounds to 0 has no sign.
+std::string number_text(double x, int digits) {
+  const std::string text = fmt::format("{:.{}f}", x, digits);
+  return text.find_first_of("123456789") == text.npos && x < 0 ? text.substr(1) : text;
+}
+
 /// "119 '8'"
 std::string token_text(const NeedleReport& report, std::int64_t token) {
   return fmt::format("{} '{}'", token, visible_text(text_of(report, token)));
@@ -50,7 +56,8 @@ std::string head_line(const NeedleReport& report, std::int64_t layer, const Need
   std::string line =
       fmt::format("    {}: wrote {:.3g}; {:.3f} of it is left, ", place_text(report, layer, fate.slot, fate.head), fate.written, fate.kept);
   if (fate.read) {
-    line += fmt::format("{:.3f} still clear; of what is read here {:.3f} is the needle's", fate.readable(), fate.read_share);
+    line +=
+        fmt::format("{} still clear; its share of what is read here: {}", number_text(fate.readable(), 3), number_text(fate.read_share, 3));
   } else {
     line += "the question does not read here";
   }
@@ -65,8 +72,9 @@ std::string head_line(const NeedleReport& report, std::int64_t layer, const Need
 std::string read_text(const NeedleReport& report) {
   const NeedleVerdict& verdict = report.verdict;
   if (!verdict.read) return "the question reads no memory that the needle wrote to";
-  return fmt::format("the needle's largest part of what the question reads of a memory: {:.2f}, layer {}, {}", verdict.read->share,
-                     verdict.read->layer, place_text(report, verdict.read->layer, verdict.read->slot, verdict.read->head));
+  return fmt::format("the needle's largest share of what the question reads of a memory: {}, layer {}, {}",
+                     number_text(verdict.read->share, 2), verdict.read->layer,
+                     place_text(report, verdict.read->layer, verdict.read->slot, verdict.read->head));
 }
 
 std::string loss_text(const NeedleReport& report, const NeedleLoss& loss) {
@@ -125,7 +133,9 @@ std::string_view no_fate(const LayerInfo& layer) {
 std::string accuracy_line() {
   return fmt::format(
       "left: what decay and erasure have not taken; clear: what nothing has taken; parts of 1, {}; layers count the same, heads by the "
-      "squares of what was written",
+      "squares of what was written; share of what is read: along it, so that it is above 1 where other tokens' point the other way, below "
+      "0 "
+      "where the needle's does",
       NeedleVerdict::accuracy.text());
 }
 
@@ -227,7 +237,7 @@ std::string head_row(const NeedleReport& report, std::int64_t layer, const Needl
       "<tr><th scope=\"row\">{}</th><td>{:.3g}</td><td>{:.3f}</td><td>{:.3f}</td><td>{}</td><td class=\"left\">{}</td><td "
       "class=\"left words\">{}</td></tr>\n",
       escaped(place_text(report, layer, fate.slot, fate.head)), fate.written, fate.kept, fate.readable(),
-      fate.read ? number_cell(fate.read_share, "{:.3f}") : "not read", bar(fate, fate.readable()), events);
+      fate.read ? number_text(fate.read_share, 3) : "not read", bar(fate, fate.readable()), events);
 }
 
 std::string layer_section(const NeedleReport& report, std::int64_t layer) {
@@ -235,7 +245,7 @@ std::string layer_section(const NeedleReport& report, std::int64_t layer) {
   std::string section = fmt::format("<h2>Layer {}: {}</h2>\n", layer, escaped(layer_of(report, layer).mixer));
   if (fates.empty()) return section + fmt::format("<p>{}.</p>\n", capitalized(std::string(no_fate(layer_of(report, layer)))));
   std::string heads, rows;
-  for (const char* name : {"where", "written", "left", "still clear", "of what is read"}) heads += html_head(name);
+  for (const char* name : {"where", "written", "left", "still clear", "share of what is read"}) heads += html_head(name);
   for (const char* name : {"what became of it", "most lost at"}) heads += html_head(name, true);
   for (const NeedleFate& fate : fates) rows += head_row(report, layer, fate);
   return section + html_table("Heads that it was written to", heads, rows);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <stdexcept>
 
@@ -141,7 +142,7 @@ std::string NeedleSummary::text() const {
   constexpr double least = 0.005;
   std::array causes = kLosses;
   std::stable_sort(causes.begin(), causes.end(), [this](Loss a, Loss b) { return lost(a) > lost(b); });
-  std::string line = fmt::format("{:.2f} is still clear", readable);
+  std::string line = fmt::format("{:.2f} is still clear", std::abs(readable) < least ? 0 : readable);
   std::string_view before = ": ", took = " took";
   for (const Loss cause : causes) {
     if (lost(cause) < least) continue;

@@ -28,7 +28,7 @@ TEST_CASE("writes: ages of the rows, by slot") {
   const auto view = make_writes();
   CHECK(view->questions(snapshot(), kCursor) == std::vector<Question>{RowAgesQuestion{0, 1, 2}});
   view->build(snapshot(), kCursor, answered());
-  CHECK(view->sentence() == "Half of the written rows were written in the last 1 token; not written yet: 1 · layer 0, head 1.");
+  CHECK(view->sentence() == "Half of the written rows were written in the last 2 tokens; not written yet: 1 · layer 0, head 1.");
   CHECK(view->table().rows == std::vector<std::vector<std::string>>{{"0", "0", "not written yet"}, {"1", "2", "1"}});
   CHECK(view->tooltip({WritesSheets::ages, 0, 1})
             .starts_with("key row 0, partition 1\ntime since the last write (tokens) = not written yet   since |ω_r| ≥ "));

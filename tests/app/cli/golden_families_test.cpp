@@ -132,6 +132,17 @@ TEST_CASE("golden families: who wrote a state is counted in tokens; where a toke
   if (test::has_jsonschema()) CHECK(test::complaint(json::parse(models.text_of("hymba.json")), "history") == "");
 }
 
+TEST_CASE("golden families: a needle's numbers have no negative zero, and its share of what is read is called one") {
+  const Models models;
+  for (const std::string& name : golden_cases()) {
+    const std::string text = models.said("needle", name, " --ids ids --needle 10:20");
+    INFO(text);
+    CHECK_FALSE(std::regex_search(text, std::regex("-0\\.0+([^0-9]|$)")));
+    CHECK(text.find("part of what") == std::string::npos);
+    CHECK((text.find("share of what is read") != std::string::npos) == (text.find("all layers: ") != std::string::npos));
+  }
+}
+
 TEST_CASE("golden families: inspect has half-lives wherever a state decays") {
   const Models models;
   for (const char* name : {"mamba", "falcon_mamba", "jamba", "hymba", "zamba", "s4d", "s4_hippo"}) {

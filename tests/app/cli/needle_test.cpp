@@ -152,7 +152,7 @@ TEST_CASE("needle: token ids have their spans in tokens, on the command line or 
   }
   const std::string golden = from_source("tests/golden/models/gla");
   CHECK(place.run("run " + golden + " --prompt ids.json --session a.scope --generate 1").status == 0);
-  CHECK(place.run("run --session a.scope --generate 2").errors == "");
+  CHECK(place.run("run --session a.scope --generate 2").status == 0);
   REQUIRE(place.run(gla + " --ids ids --needle 2:3", "out").status == 0);
   CHECK(place.text_of("out").find("token 2, \"<4>\"; asked after token 15\n") != std::string::npos);
   for (const auto& [wrong, why] : {std::pair{" --ids ids --needle 2:17", "tokens 2:17 are asked for; ids has 16"},
@@ -183,7 +183,7 @@ TEST_CASE("needle: a model without a memory says what it has in its place") {
         "needle " + from_source("tests/golden/models/") + name + " --ids ids --needle 2:5 --force --out page.html --json told.json";
     REQUIRE(place.run(needle, "out").status == 0);
     CHECK(place.text_of("out").find(says) != std::string::npos);
-    CHECK(place.text_of("page.html").find(says.substr(says.find(": ") + 2, 20)) != std::string::npos);
+    CHECK(place.text_of("page.html").find(says.substr(says.find(": ") + 3, 20)) != std::string::npos);
     const bool has_memory = std::string_view(name) == "gla_hybrid";
     const json told = json::parse(place.text_of("told.json"));
     CHECK((told["verdict"]["clear"].is_null() != has_memory));
