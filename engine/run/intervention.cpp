@@ -194,9 +194,18 @@ std::string change_text(const SharpenGates& gates, const std::string& of_layer) 
 
 bool in(std::int64_t value, std::int64_t from, std::int64_t end) { return value >= from && value < end; }
 
+/// What a layer has in place of partitions: "there are no partitions"
+std::string without_partitions(const MixerLayout& layout) {
+  const std::string none = "there are no partitions";
+  if (layout.slot_names.size() < 2) return none;
+  const bool levels = layout.slot_names[0].starts_with("level");
+  return fmt::format("{} but {}, which are changed together: the state can be, a head of it, a row", none,
+                     levels ? "levels of one memory" : "the real and imaginary parts of one state");
+}
+
 /// Why a layer has no such partition; empty: it has.
 std::string no_partition(std::int64_t n, const MixerLayout& layout) {
-  if (layout.partitions == 0) return "there are no partitions";
+  if (layout.partitions == 0) return without_partitions(layout);
   return in(n, 1, layout.partitions + 1) ? "" : no_such("partition", n, layout.partitions, 1);
 }
 
@@ -210,7 +219,8 @@ std::string no_partitions(std::int64_t count, const MixerLayout& layout) {
 std::string refusal(const ScaleState& scale, const MixerLayout& layout) {
   if (layout.memory.empty()) return "there is no matrix state";
   const Shape& shape = layout.memory[0].shape;
-  if (scale.partition == 0 && !layout.has_shared_slot) return "there is no shared state";
+  if (scale.partition == 0 && !layout.has_shared_slot)
+    return layout.partitions == 0 && layout.slot_names.size() > 1 ? without_partitions(layout) : "there is no shared state";
   const std::string why = scale.partition.value_or(0) == 0 ? "" : no_partition(*scale.partition, layout);
   if (!why.empty()) return why;
   if (scale.head && !in(*scale.head, 0, shape[1])) return no_such("head", *scale.head, shape[1]);

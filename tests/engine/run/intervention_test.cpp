@@ -131,6 +131,10 @@ TEST_CASE("intervention: what a model does not have is refused in a line") {
       {sse, "route to partition 2,2 from 5", "partition 2 is named twice"},
       {mom, "writers 1 from 5", "tokens read the partitions that they write: say topk"},
       {mom, "zero shared at 5", "there is no shared state"},
+      {log_linear_config(), "zero partition 2 at 5",
+       "there are no partitions but levels of one memory, which are changed together: the state can be, a head of it, a row"},
+      {log_linear_config(), "zero shared at 5", "levels of one memory, which are changed together"},
+      {s4_config("diag"), "zero partition 1 at 5", "the real and imaginary parts of one state, which are changed together"},
   };
   for (const Case& one : cases) {
     INFO(one.text);
