@@ -18,7 +18,7 @@ struct History {
   std::vector<float> contribution;  // [n] to a cell c v[column]; to a norm ‖Z‖ ⟨c ⊗ v, Z⟩ / ‖Z‖, Z the row, all rows or what is read
   double sum = 0;                   // Σ contribution
   double shown = 0;                 // the state's own number, a cell or a norm: the sum but for rounding
-  std::vector<std::int32_t> step;   // [n] which of its token's writes, from 0; −1: an intervention; empty: every token writes once
+  std::vector<std::int32_t> step;  // [n] which of its token's writes, from 0; −1: an intervention; empty: every token writes once
 };
 
 struct HistoryQuestion {
