@@ -67,8 +67,8 @@ class Backend {
   virtual ConstTensor adopt(ConstTensor host, Buffer& owner) = 0;
   /// Whether a norm of so many rows is faster as the prologue of the next product (`project`, `swiglu`), which then adds to the residual.
   virtual bool folds_norms(std::int64_t /*rows*/) const { return false; }
-  /// Whether `expert_step` is faster than products with the matrices of each expert, which the host has to choose.
-  virtual bool steps_experts() const { return false; }
+  /// Whether it computes this at once, faster than products with the matrices of each expert, which the host has to choose.
+  virtual bool takes(const ExpertMlps& /*op*/) const { return false; }
   /// Null where repeating is not faster than calling the work. Must be destroyed before the backend.
   virtual std::unique_ptr<Repeated> repeated() { return nullptr; }
   /// The type in which a pass over `rows` tokens keeps activations that the next product rounds anyway: bf16 or float32. Operations over
@@ -114,7 +114,7 @@ class Backend {
   void top_k(Tensor ids, ConstTensor scores);
   void renormalise(Tensor y, ConstTensor gate, ConstTensor ids);
   void score_experts(const ExpertScores& op) { run(ops::ScoreExperts{op}); }
-  void expert_step(const ExpertStep& op, Workspace& workspace) { run(ops::ExpertStep{op, workspace}); }
+  void expert_mlps(const ExpertMlps& op, Workspace& workspace) { run(ops::ExpertMlps{op, workspace}); }
   void row_sparse(Tensor k, Tensor log_decay, ConstTensor z, std::int64_t topk, bool skip_decay);
 
   void short_convolution(const ShortConvolution& op) { short_convolutions({&op, 1}); }

@@ -57,7 +57,7 @@ struct OnCpu {
   void operator()(const ops::TopK& op) const { top_k(op.ids, op.scores); }
   void operator()(const ops::Renormalise& op) const { renormalise(op.y, op.gate, op.ids); }
   void operator()(const ops::ScoreExperts& op) const { score_experts(op.scores); }
-  void operator()(const ops::ExpertStep& op) const { expert_step(op.step); }
+  void operator()(const ops::ExpertMlps& op) const { expert_mlps(op.mlps); }
   void operator()(const ops::RowSparse& op) const { row_sparse(op.k, op.log_decay, op.z, op.topk, op.skip_decay); }
 
   void operator()(const ops::ShortConvolutions& op) const {

@@ -195,9 +195,9 @@ struct ScoreExperts {
   static constexpr std::string_view name = "score_experts";
   const ExpertScores& scores;
 };
-struct ExpertStep {
-  static constexpr std::string_view name = "expert_step";
-  const statescope::ExpertStep& step;
+struct ExpertMlps {
+  static constexpr std::string_view name = "expert_mlps";
+  const statescope::ExpertMlps& mlps;
   Workspace& workspace;
 };
 struct RowSparse {
@@ -393,7 +393,7 @@ using Operation =
     std::variant<ops::Fill, ops::Copy, ops::GatherRows, ops::ScatterAddRows, ops::RmsNorm, ops::RmsNormPlain, ops::LayerNorm, ops::L2Norm,
                  ops::SumNorm, ops::Softmax, ops::Activate, ops::Gate, ops::Add, ops::ScaleHeads, ops::DivideHeads, ops::LogSigmoidDecay,
                  ops::GatedDeltaDecay, ops::SoftplusClamp, ops::OneMinusExp, ops::Rope, ops::Embed, ops::Linear, ops::LinearByHead,
-                 ops::TopK, ops::Renormalise, ops::ScoreExperts, ops::ExpertStep, ops::RowSparse, ops::ShortConvolutions,
+                 ops::TopK, ops::Renormalise, ops::ScoreExperts, ops::ExpertMlps, ops::RowSparse, ops::ShortConvolutions,
                  ops::DecayedOuterProduct, ops::GatedDeltaRule, ops::SelectiveScan, ops::Wkv, ops::LogLinearAttention, ops::StateSpace,
                  ops::SoftmaxAttention, ops::CompressedAttention, ops::ChooseTokens, ops::NextTokenNll, ops::TotalVariation, ops::RowNorms,
                  ops::RowCosine, ops::SingularValues, ops::SparseState, ops::LinearTogether, ops::AddLinear, ops::Project, ops::ProjectOne,

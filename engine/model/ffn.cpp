@@ -230,9 +230,18 @@ class Experts final : public Ffn {
     ctx.backend.scale_heads(y.with_row({1, hidden_}), shared, gate);
   }
 
-  /// y += Σ_e w_e · MLP_e(x), each expert over its own tokens
+  /// y += Σ_e w_e · MLP_e(x)
   void add_experts(Context& ctx, const ExpertChoice& choice, ConstTensor x, Tensor y) const {
-    if (x.rows() == 1) return add_experts_of_one(ctx, choice, x, y);
+    if (strides_) {
+      const MlpWeights& first = experts_.front();
+      const ExpertMlps all{y, x, choice.ids, choice.weights, first.gate(), first.up(), first.down(), strides_->into, strides_->out_of};
+      if (ctx.backend.takes(all)) return ctx.backend.expert_mlps(all, ctx.workspace);
+    }
+    x.rows() == 1 ? add_experts_of_one(ctx, choice, x, y) : add_one_by_one(ctx, choice, x, y);
+  }
+
+  /// Each expert over its own tokens.
+  void add_one_by_one(Context& ctx, const ExpertChoice& choice, ConstTensor x, Tensor y) const {
     Backend& backend = ctx.backend;
     const std::vector<std::int32_t> ids = host_ids(ctx, choice);
     PartitionOrder order;
@@ -250,14 +259,9 @@ class Experts final : public Ffn {
     }
   }
 
-  /// The same of one token; on the CPU the numbers are those of the sum one by one.
+  /// Of one token; on the CPU the numbers are those of the sum one by one.
   void add_experts_of_one(Context& ctx, const ExpertChoice& choice, ConstTensor x, Tensor y) const {
     const Workspace::Mark mark(ctx.workspace);
-    if (strides_ && ctx.backend.steps_experts() && x.dtype == DType::f32) {
-      const MlpWeights& first = experts_.front();
-      return ctx.backend.expert_step(
-          {y, x, choice.ids, choice.weights, first.gate(), first.up(), first.down(), strides_->into, strides_->out_of}, ctx.workspace);
-    }
     std::vector<std::int32_t> experts = host_ids(ctx, choice);
     std::ranges::sort(experts);
     const std::int64_t k = std::ssize(experts);

@@ -95,7 +95,7 @@ class CudaBackend final : public Backend {
   }
 
   std::unique_ptr<Repeated> repeated() override;
-  bool steps_experts() const override { return true; }
+  bool takes(const ExpertMlps& op) const override { return use(), cuda::expert_mlps_supported(op); }
   bool folds_norms(std::int64_t rows) const override { return (rows == 1 && (use(), is_hopper())) || activation_type(rows) == DType::bf16; }
 
   void run(const Operation& operation) override {
@@ -200,7 +200,7 @@ class CudaBackend final : public Backend {
   void compute(const ops::TopK& op) { use(), cuda::top_k(op.ids, op.scores, stream()); }
   void compute(const ops::Renormalise& op) { use(), cuda::renormalise(op.y, op.gate, op.ids, stream()); }
   void compute(const ops::ScoreExperts& op) { use(), cuda::score_experts(op.scores, stream()); }
-  void compute(const ops::ExpertStep& op) { use(), cuda::expert_step(op.step, op.workspace, stream()); }
+  void compute(const ops::ExpertMlps& op) { use(), cuda::expert_mlps(op.mlps, op.workspace, stream()); }
   void compute(const ops::RowSparse& op) { use(), cuda::row_sparse(op.k, op.log_decay, op.z, op.topk, op.skip_decay, stream()); }
 
   void compute(const ops::ShortConvolutions& op) { cuda::short_convolutions(op.convolutions, sent(op.convolutions[0].segments), stream()); }

@@ -53,7 +53,7 @@ TEST_CASE("experts by scores: weights are the scores, shared among the chosen wh
   CHECK(own.weights[2] == Approx(1.5));
 }
 
-TEST_CASE("expert step: the weighted sum of the chosen MLPs is added, with a gate and without") {
+TEST_CASE("expert MLPs: the weighted sum of the chosen MLPs is added, with a gate and without") {
   constexpr std::int64_t E = 5, D = 12, I = 7, k = 3;
   Random random(3);
   const Numbers x = random.uniform({1, D}), gate = random.uniform({E, I, D}), up = random.uniform({E, I, D}),
@@ -62,7 +62,7 @@ TEST_CASE("expert step: the weighted sum of the chosen MLPs is added, with a gat
   for (const bool gated : {true, false}) {
     Numbers y = before;
     const auto first = [](const Numbers& all) { return ConstTensor(all.values.data(), DType::f32, {all.shape[1], all.shape[2]}); };
-    expert_step({y.view(), x.view(), ConstTensor(ids.data(), DType::i32, {1, k}), weights.view(), gated ? first(gate) : ConstTensor(),
+    expert_mlps({y.view(), x.view(), ConstTensor(ids.data(), DType::i32, {1, k}), weights.view(), gated ? first(gate) : ConstTensor(),
                  first(up), first(down), I * D * 4, I * D * 4});
     for (std::int64_t d = 0; d < D; ++d) {
       double expected = before[d];

@@ -1,5 +1,5 @@
-// Layers of experts: the choice by scores, and of one token the chosen experts' MLPs, whose matrices are read where the choice says,
-// without the host. A warp owns a row of a matrix.
+// Layers of experts: the choice by scores, and of few tokens the chosen experts' MLPs, whose matrices are read where the choice says,
+// without the host. A warp owns a row of a matrix, for one token.
 #include "kernels/cuda/common/activation.h"
 #include "kernels/cuda/common/operations.h"
 #include "kernels/cuda/common/order.h"
@@ -8,6 +8,7 @@ namespace statescope::cuda {
 namespace {
 
 constexpr unsigned warp_size = 32, warps = 8;
+constexpr std::int64_t most_tokens = 64;  // each reads the matrices of its experts for itself
 
 struct Choice {
   Rows<float> weights;
@@ -19,14 +20,16 @@ struct Choice {
   ScoredChoice how;
 };
 
-/// y += Σ_j w_j · MLP_j(x), with h [k, I] between its products
+/// y_t += Σ_j w_tj · MLP_j(x_t), with h [T, k, I] between its products
 struct Step {
-  float *y, *h;
-  const float *x, *weights;
-  const std::int32_t* ids;
+  Rows<float> y;
+  float* h;
+  Rows<const float> x, weights;
+  Rows<const std::int32_t> ids;
   const char *gate, *up, *down;
   std::int64_t into_stride, out_of_stride;
   int D, I, k;
+  std::int64_t tokens;
 };
 
 // ---- kernels -------------------------------------------------------------------------------------------------------------------------
@@ -114,49 +117,55 @@ __device__ float part_of_product(const Weight* row, const float* x, int n, std::
   return sum;
 }
 
-/// h[j, i] = silu(gate_e[i] · x) · (up_e[i] · x), or relu(up_e[i] · x)²; blockIdx.y = j
+/// h[t, j, i] = silu(gate_e[i] · x_t) · (up_e[i] · x_t), or relu(up_e[i] · x_t)²; blockIdx.y = j, blockIdx.z = t
 template <class Weight, int Width>
 __global__ void into_experts_kernel(Step op) {
   begin_overlapped();
   const std::uint32_t lane = threadIdx.x % warp_size;
   const int i = static_cast<int>(blockIdx.x * warps + threadIdx.x / warp_size), j = static_cast<int>(blockIdx.y);
   if (i >= op.I) return;
-  const std::int64_t offset = op.ids[j] * op.into_stride, row = std::int64_t{i} * op.D;
-  const float up = part_of_product<Weight, Width>(reinterpret_cast<const Weight*>(op.up + offset) + row, op.x, op.D, lane);
+  const std::int64_t t = blockIdx.z, offset = op.ids.row(t)[j] * op.into_stride, row = std::int64_t{i} * op.D;
+  const float* const x = op.x.row(t);
+  float* const h = op.h + (t * op.k + j) * op.I + i;
+  const float up = part_of_product<Weight, Width>(reinterpret_cast<const Weight*>(op.up + offset) + row, x, op.D, lane);
   if (op.gate == nullptr) {
     const float z = fmaxf(sum_of_warp(up), 0);
-    if (lane == 0) op.h[j * op.I + i] = z * z;
+    if (lane == 0) *h = z * z;
     return;
   }
-  const float gate = part_of_product<Weight, Width>(reinterpret_cast<const Weight*>(op.gate + offset) + row, op.x, op.D, lane);
+  const float gate = part_of_product<Weight, Width>(reinterpret_cast<const Weight*>(op.gate + offset) + row, x, op.D, lane);
   const float z = sum_of_warp(gate), u = sum_of_warp(up);
-  if (lane == 0) op.h[j * op.I + i] = silu(z) * u;
+  if (lane == 0) *h = silu(z) * u;
 }
 
-/// y[d] += Σ_j w_j down_e[d] · h[j]
+/// y_t[d] += Σ_j w_tj down_e[d] · h[t, j]; blockIdx.y = t
 template <class Weight, int Width>
 __global__ void out_of_experts_kernel(Step op) {
   begin_overlapped();
   const std::uint32_t lane = threadIdx.x % warp_size;
   const int d = static_cast<int>(blockIdx.x * warps + threadIdx.x / warp_size);
   if (d >= op.D) return;
+  const std::int64_t t = blockIdx.y;
   float sum = 0;
 #pragma unroll 2
   for (int j = 0; j < op.k; ++j) {
-    const auto* const down = reinterpret_cast<const Weight*>(op.down + op.ids[j] * op.out_of_stride) + std::int64_t{d} * op.I;
-    sum += op.weights[op.ids[j]] * part_of_product<Weight, Width>(down, op.h + std::int64_t{j} * op.I, op.I, lane);
+    const std::int32_t e = op.ids.row(t)[j];
+    const auto* const down = reinterpret_cast<const Weight*>(op.down + e * op.out_of_stride) + std::int64_t{d} * op.I;
+    sum += op.weights.row(t)[e] * part_of_product<Weight, Width>(down, op.h + (t * op.k + j) * op.I, op.I, lane);
   }
   sum = sum_of_warp(sum);
-  if (lane == 0) op.y[d] += sum;
+  if (lane == 0) op.y.row(t)[d] += sum;
 }
 
 // ---- launchers -----------------------------------------------------------------------------------------------------------------------
 
 template <class Weight, int Width>
 void step(const Step& op, cudaStream_t stream) {
-  launch_overlapped("expert_step", into_experts_kernel<Weight, Width>, dim3(blocks_for(op.I, warps), static_cast<unsigned>(op.k)),
+  const auto tokens = static_cast<unsigned>(op.tokens);
+  launch_overlapped("expert_mlps", into_experts_kernel<Weight, Width>, dim3(blocks_for(op.I, warps), static_cast<unsigned>(op.k), tokens),
                     warps * warp_size, 0, stream, op);
-  launch_overlapped("expert_step", out_of_experts_kernel<Weight, Width>, blocks_for(op.D, warps), warps * warp_size, 0, stream, op);
+  launch_overlapped("expert_mlps", out_of_experts_kernel<Weight, Width>, dim3(blocks_for(op.D, warps), tokens), warps * warp_size, 0,
+                    stream, op);
 }
 
 template <class Weight>
@@ -164,7 +173,7 @@ void step_of(const Step& op, cudaStream_t stream) {
   constexpr int width = 16 / sizeof(Weight);
   const auto whole = [](const void* memory) { return reinterpret_cast<std::uintptr_t>(memory) % 16 == 0; };
   const bool wide = op.D % width == 0 && op.I % width == 0 && op.into_stride % 16 == 0 && op.out_of_stride % 16 == 0 && whole(op.gate) &&
-                    whole(op.up) && whole(op.down) && whole(op.x) && whole(op.h);
+                    whole(op.up) && whole(op.down) && whole(op.x.data) && op.x.stride % 4 == 0 && whole(op.h);
   wide ? step<Weight, width>(op, stream) : step<Weight, 1>(op, stream);
 }
 
@@ -185,14 +194,19 @@ void score_experts(const ExpertScores& op, cudaStream_t stream) {
                     choice);
 }
 
-void expert_step(const ExpertStep& op, Workspace& workspace, cudaStream_t stream) {
+bool expert_mlps_supported(const ExpertMlps& op) {
+  return op.x.dtype == DType::f32 && op.y.dtype == DType::f32 ? op.x.rows() <= most_tokens : expert_products_supported(op);
+}
+
+void expert_mlps(const ExpertMlps& op, Workspace& workspace, cudaStream_t stream) {
+  if (op.x.dtype != DType::f32 || op.y.dtype != DType::f32) return expert_products(op, workspace, stream);
   const Workspace::Mark mark(workspace);
-  const std::int64_t k = op.ids.row_size(), I = op.up.rows();
-  const Step all{op.y.f32(),
-                 workspace.tensor({k, I}).f32(),
-                 op.x.f32(),
-                 op.weights.f32(),
-                 op.ids.i32(),
+  const std::int64_t T = op.x.rows(), k = op.ids.row_size(), I = op.up.rows();
+  const Step all{f32(op.y),
+                 workspace.tensor({T, k, I}).f32(),
+                 f32(op.x),
+                 f32(op.weights),
+                 i32(op.ids),
                  op.gate ? static_cast<const char*>(op.gate.data) : nullptr,
                  static_cast<const char*>(op.up.data),
                  static_cast<const char*>(op.down.data),
@@ -200,7 +214,8 @@ void expert_step(const ExpertStep& op, Workspace& workspace, cudaStream_t stream
                  op.out_of_stride,
                  static_cast<int>(op.x.row_size()),
                  static_cast<int>(I),
-                 static_cast<int>(k)};
+                 static_cast<int>(k),
+                 T};
   if (op.up.dtype == DType::bf16) return step_of<__nv_bfloat16>(all, stream);
   if (op.up.dtype == DType::f16) return step_of<__half>(all, stream);
   op.up.f32();  // throws for another type

@@ -56,7 +56,11 @@ void rope(Tensor y, ConstTensor x, std::int64_t first, const Rotation& rotation,
 
 // experts.cu
 void score_experts(const ExpertScores& op, cudaStream_t stream);
-void expert_step(const ExpertStep& op, Workspace& workspace, cudaStream_t stream);
+/// Few tokens of float32, or many of bf16 whose operands are 16-byte vectors: those are grouped_experts.cu's.
+bool expert_mlps_supported(const ExpertMlps& op);
+void expert_mlps(const ExpertMlps& op, Workspace& workspace, cudaStream_t stream);
+bool expert_products_supported(const ExpertMlps& op);
+void expert_products(const ExpertMlps& op, Workspace& workspace, cudaStream_t stream);
 
 // low_rank_decay.cu: weight float32 or bf16, of at most `most_low_rank` inputs.
 constexpr std::int64_t most_low_rank = 32;

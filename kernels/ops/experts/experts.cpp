@@ -65,20 +65,21 @@ void score_experts(const ExpertScores& op) {
   }
 }
 
-void expert_step(const ExpertStep& op) {
-  const std::int64_t D = op.x.row_size(), I = op.up.rows();
+void expert_mlps(const ExpertMlps& op) {
+  const std::int64_t D = op.x.row_size(), I = op.up.rows(), k = op.ids.row_size();
   std::vector<float> up(static_cast<std::size_t>(I)), gate(op.gate ? up.size() : 0), down(static_cast<std::size_t>(D));
   const auto row = [](std::vector<float>& numbers) { return Tensor(numbers.data(), DType::f32, {1, std::ssize(numbers)}); };
-  for (std::int64_t j = 0; j < op.ids.row_size(); ++j) {
-    const std::int64_t e = op.ids.i32(0)[j];
-    linear(row(up), op.x, of_expert(op.up, op.into_stride, e));
-    if (op.gate) linear(row(gate), op.x, of_expert(op.gate, op.into_stride, e));
+  for (std::int64_t choice = 0; choice < op.x.rows() * k; ++choice) {
+    const std::int64_t t = choice / k, e = op.ids.i32(t)[choice % k];
+    const ConstTensor x = op.x.slice(t, 1);
+    linear(row(up), x, of_expert(op.up, op.into_stride, e));
+    if (op.gate) linear(row(gate), x, of_expert(op.gate, op.into_stride, e));
     for (std::size_t i = 0; i < up.size(); ++i) {
       const float positive = std::max(up[i], 0.0F);
       up[i] = op.gate ? up[i] * gate[i] / (1 + std::exp(-gate[i])) : positive * positive;
     }
     linear(row(down), row(up), of_expert(op.down, op.out_of_stride, e));
-    for (std::int64_t d = 0; d < D; ++d) op.y.f32(0)[d] += op.weights.f32(0)[e] * down[static_cast<std::size_t>(d)];
+    for (std::int64_t d = 0; d < D; ++d) op.y.f32(t)[d] += op.weights.f32(t)[e] * down[static_cast<std::size_t>(d)];
   }
 }
 

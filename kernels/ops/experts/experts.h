@@ -22,14 +22,15 @@ struct ExpertScores {
 };
 void score_experts(const ExpertScores& op);
 
-/// y += Σ_{e ∈ ids} w_e · down_e( silu(gate_e x) ⊙ up_e x ), or without a gate down_e( relu(up_e x)² ), of one token. All matrices have one
+/// y_t += Σ_{e ∈ ids_t} w_te · down_e( silu(gate_e x_t) ⊙ up_e x_t ), or without a gate down_e( relu(up_e x_t)² ). All matrices have one
 /// type; those of expert e lie e times so many bytes behind those of the first.
-struct ExpertStep {
-  Tensor y;                                         // [1, D] float32
-  ConstTensor x, ids, weights;                      // [1, D] float32, [1, k] i32, [1, E] float32
+struct ExpertMlps {
+  Tensor y;                                         // [T, D]
+  ConstTensor x, ids, weights;                      // [T, D], [T, k] i32, [T, E] float32
   ConstTensor gate, up, down;                       // of the first expert: [I, D] or absent, [I, D], [D, I]
   std::int64_t into_stride = 0, out_of_stride = 0;  // bytes: of gate and up, of down
 };
-void expert_step(const ExpertStep& op);
+/// Operands of float32, but for the matrices.
+void expert_mlps(const ExpertMlps& op);
 
 }  // namespace statescope

@@ -46,34 +46,88 @@ TEST_CASE("device: experts chosen by scores, in groups and with corrections", "[
   }
 }
 
-TEST_CASE("device: a step of the chosen experts, of every type and of awkward widths", "[device]") {
+namespace {
+
+/// T tokens that choose k of E experts in turn, `crowd` of them the same ones.
+std::vector<std::int32_t> chosen(std::int64_t T, std::int64_t E, std::int64_t k, std::int64_t crowd) {
+  std::vector<std::int32_t> ids;
+  for (std::int64_t t = 0; t < T; ++t) {
+    for (std::int64_t j = 0; j < k; ++j) ids.push_back(static_cast<std::int32_t>(((t < crowd ? 1 : 5 * t) + k - j) % E));
+  }
+  return ids;
+}
+
+/// Experts whose matrices lie side by side, in numbers of some type.
+struct Experts {
+  std::int64_t E, D, I;
+  DType type;
+  std::vector<std::byte> into, out;
+
+  Experts(Random& random, std::int64_t E_, std::int64_t D_, std::int64_t I_, DType type_) : E(E_), D(D_), I(I_), type(type_) {
+    const float scale = 1 / std::sqrt(static_cast<float>(D));
+    into = stored(random.uniform({E, 2 * I, D}, -scale, scale), type);
+    out = stored(random.uniform({E, D, I}, -scale, scale), type);
+  }
+  ExpertMlps mlps(Side& s, Tensor y, ConstTensor x, ConstTensor ids, ConstTensor weights, bool gated) const {
+    const ConstTensor all = s.weight({into.data(), type, {E * 2 * I, D}}), outs = s.weight({out.data(), type, {E * D, I}});
+    const auto size = static_cast<std::int64_t>(size_of(type));
+    const ConstTensor gate = gated ? all.slice(0, I) : ConstTensor();
+    return {y, x, ids, weights, gate, all.slice(I, I), outs.slice(0, D), 2 * I * D * size, D * I * size};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("device: the chosen experts of few tokens, of every type and of awkward widths", "[device]") {
   const Comparison both;
   if (!both) return;
-  for (const auto& [E, k, D, I] : {std::array{4, 2, 64, 48}, {3, 3, 60, 20}, {7, 1, 129, 31}, {64, 10, 512, 256}, {5, 2, 2048, 768}}) {
+  for (const auto& [T, E, k, D, I] : {std::array{1, 4, 2, 64, 48},
+                                      {3, 3, 3, 60, 20},
+                                      {63, 7, 1, 129, 31},
+                                      {1, 64, 10, 512, 256},
+                                      {1, 5, 2, 2048, 768},
+                                      {64, 16, 3, 64, 48}}) {
     Random random(2);
-    const float scale = 1 / std::sqrt(static_cast<float>(D));
-    const Numbers x = random.uniform({1, D}), weights = random.uniform({1, E}, 0, 1), y = random.uniform({1, D}),
-                  into = random.uniform({E, 2 * I, D}, -scale, scale), down = random.uniform({E, D, I}, -scale, scale);
-    std::vector<std::int32_t> ids;
-    for (std::int32_t j = 0; j < k; ++j) ids.push_back((j * 3 + 1) % E);
+    const Numbers x = random.uniform({T, D}), weights = random.uniform({T, E}, 0, 1), y = random.uniform({T, D});
     for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
-      const std::vector<std::byte> into_bytes = stored(into, type), down_bytes = stored(down, type);
-      const auto size = static_cast<std::int64_t>(size_of(type));
+      const Experts experts(random, E, D, I, type);
       for (const bool gated : {true, false}) {
-        both(with("expert_step " + std::string(name_of(type)), {{"E", E}, {"k", k}, {"D", D}, {"I", I}, {"gated", gated}}), [&](Side& s) {
-          const ConstTensor all = s.weight({into_bytes.data(), type, {E * 2 * I, D}}),
-                            outs = s.weight({down_bytes.data(), type, {E * D, I}});
-          s->expert_step({.y = s.inout(y),
-                          .x = s.in(x),
-                          .ids = s.in(ids, {1, k}),
-                          .weights = s.in(weights),
-                          .gate = gated ? all.slice(0, I) : ConstTensor(),
-                          .up = all.slice(I, I),
-                          .down = outs.slice(0, D),
-                          .into_stride = 2 * I * D * size,
-                          .out_of_stride = D * I * size},
-                         s.workspace());
-        });
+        both(with("expert_mlps " + std::string(name_of(type)), {{"T", T}, {"E", E}, {"k", k}, {"D", D}, {"I", I}, {"gated", gated}}),
+             [&](Side& s) {
+               s->expert_mlps(experts.mlps(s, s.inout(y), s.in(x), s.in(chosen(T, E, k, T / 2), {T, k}), s.in(weights), gated),
+                              s.workspace());
+             });
+      }
+    }
+  }
+}
+
+TEST_CASE("device: the chosen experts of many tokens, as products of bf16", "[device]") {
+  const Comparison both(Precision::bfloat16);
+  if (!both) return;
+  constexpr double rounding = 2e-2;  // two products behind each other
+  // Experts that nobody chose, that one token chose, and that most did; rows, inputs and outputs that end within a tile.
+  for (const auto& [T, E, k, D, I, crowd] : {std::array{65, 4, 2, 64, 48, 0},
+                                             {300, 3, 3, 72, 24, 300},
+                                             {700, 40, 1, 520, 264, 650},
+                                             {129, 64, 10, 512, 256, 3},
+                                             {2, 8, 2, 64, 64, 0},
+                                             {1000, 512, 4, 256, 128, 0}}) {
+    Random random(3);
+    const Numbers x = random.uniform({T, D}), weights = random.uniform({T, E}, 0, 1), y = random.uniform({T, D});
+    const Experts experts(random, E, D, I, DType::bf16);
+    const std::vector<std::int32_t> ids = chosen(T, E, k, crowd);
+    for (const bool gated : {true, false}) {
+      for (const bool to_float32 : {true, false}) {
+        both(
+            with("expert_mlps", {{"T", T}, {"E", E}, {"k", k}, {"D", D}, {"I", I}, {"gated", gated}, {"to float32", to_float32}}),
+            [&](Side& s) {
+              const Tensor sum = to_float32 ? s.inout(y) : s.activation_inout(y);
+              const ExpertMlps op = experts.mlps(s, sum, s.activation(x), s.in(ids, {T, k}), s.in(weights), gated);
+              if (op.x.dtype == DType::bf16) CHECK(s->takes(op));
+              s->expert_mlps(op, s.workspace());
+            },
+            rounding, 8);
       }
     }
   }
