@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "kernels/checked/checked_device.h"
@@ -26,6 +28,31 @@ std::string plain(const std::string& name) {
   constexpr std::size_t prefix = 5;  // "cuda:"
   return fmt::format("cuda:{}", name.size() > prefix ? std::stoi(name.substr(prefix)) : 0);
 }
+
+/// The GPUs in turn, then the CPU.
+class InTurn {
+ public:
+  explicit InTurn(const DeviceChoice& choice) : choice_(choice) {}
+  std::optional<Devices::Device> operator()() {
+    while (next_ >= 0) {
+      const std::string name = fmt::format("cuda:{}", next_++);
+      try {
+        return Devices::Device{name, make_backend(name, 0, choice_.precision)};
+      } catch (const DeviceError&) {
+        next_ = -1;  // there are no more
+      } catch (const std::bad_alloc&) {
+        continue;  // others use its memory
+      }
+    }
+    return std::exchange(cpu_is_left_, false) ? std::optional(Devices::Device{"cpu", make_cpu_backend(choice_.threads, choice_.precision)})
+                                              : std::nullopt;
+  }
+
+ private:
+  DeviceChoice choice_;
+  int next_ = 0;
+  bool cpu_is_left_ = true;
+};
 
 }  // namespace
 
@@ -57,13 +84,9 @@ std::shared_ptr<Backend> open_cuda_device(const DeviceChoice& choice) {
     return std::make_shared<Devices>(std::move(devices));
   }
   if (choice.name != "auto") return make_backend(choice.name, 0, choice.precision);
-  try {
-    return make_backend("cuda", 0, choice.precision);
-  } catch (const DeviceError&) {
-    return nullptr;
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
+  InTurn in_turn(choice);
+  Devices::Device first = *in_turn();
+  return first.backend->has_own_memory() ? std::make_shared<Devices>(std::vector{std::move(first)}, std::move(in_turn)) : nullptr;
 }
 
 std::shared_ptr<Backend> open_device(const DeviceChoice& choice) {

@@ -6,7 +6,8 @@
 namespace statescope {
 
 struct DeviceChoice {
-  // cpu, cuda, cuda:1; auto: CUDA if it can be used, else the CPU; several in order: cuda:0,cuda:1,cpu; two to check: check:cpu,cuda
+  // cpu, cuda, cuda:1; several in order: cuda:0,cuda:1,cpu; two to check: check:cpu,cuda; auto: as few GPUs as have room for the model, and
+  // where they have none, the CPU beside them or alone
   std::string name = "cpu";
   int threads = 0;                           // of the CPU; 0: one per core
   Precision precision = Precision::float32;  // of products

@@ -80,16 +80,13 @@ std::unique_ptr<Backend> make_backend(const std::string& device, int threads, Pr
 
 namespace {
 
-/// Leaves operands as they are, and keeps the first memory that is written.
-struct FirstWritten {
-  const void*& memory;
-  Tensor operator()(Tensor x) const {
+/// Keeps the first memory that is written.
+struct FirstWritten final : OperandExchange {
+  const void* memory = nullptr;
+  Tensor written(Tensor x) override {
     if (memory == nullptr) memory = x.data;
     return x;
   }
-  ConstTensor operator()(ConstTensor x) const { return x; }
-  const std::int32_t* operator()(const std::int32_t* list) const { return list; }
-  Workspace& operator()(Workspace& workspace) const { return workspace; }
 };
 
 std::size_t bytes_of(ConstTensor x) { return static_cast<std::size_t>(x.shape.size()) * size_of(x.dtype); }
@@ -104,9 +101,15 @@ struct Packed {
 
 }  // namespace
 
-Devices::Devices(std::vector<Device> devices) : devices_(std::move(devices)) {
+Devices::Devices(std::vector<Device> devices, OpenNext open_next) : devices_(std::move(devices)), open_next_(std::move(open_next)) {
   const auto on_host = std::ranges::count_if(devices_, [](const Device& device) { return !device.backend->has_own_memory(); });
   if (devices_.empty() || on_host > 1) throw std::invalid_argument("several devices need memory of their own, all but one");
+}
+
+bool Devices::open_next() {
+  std::optional<Device> next = open_next_ ? open_next_() : std::nullopt;
+  if (next) devices_.push_back(std::move(*next));
+  return next.has_value();
 }
 
 std::size_t Devices::where(const void* memory) const {
@@ -145,9 +148,9 @@ std::int64_t Devices::tokens_at_once() const {
 void Devices::run(const Operation& operation) {
   if (const auto* copy = std::get_if<ops::Copy>(&operation); copy && where(copy->dst.data) != where(copy->src.data))
     return cross(copy->dst, copy->src);
-  const void* memory = nullptr;
-  OtherOperands(FirstWritten{memory}).of(operation);
-  at(memory == nullptr ? home : where(memory)).run(operation);
+  FirstWritten first;
+  OtherOperands(first).of(operation);
+  at(first.memory == nullptr ? home : where(first.memory)).run(operation);
 }
 
 void Devices::cross(Tensor dst, ConstTensor src) {

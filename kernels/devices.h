@@ -1,7 +1,9 @@
 // Several devices as one: a model whose layers live on more than one of them.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,12 +20,17 @@ class Devices final : public Backend {
     std::string name;  // "cuda:0", as the user gave it
     std::shared_ptr<Backend> backend;
   };
-  /// At least one, and at most one without memory of its own.
-  explicit Devices(std::vector<Device> devices);
+  using OpenNext = std::function<std::optional<Device>()>;  // none: there are no more
+  /// At least one, and at most one without memory of its own. With `open_next` models keep to as few as have room for them, the first ones,
+  /// and others are opened when they are needed.
+  explicit Devices(std::vector<Device> devices, OpenNext open_next = {});
 
   static constexpr std::size_t home = 0;
   const std::vector<Device>& all() const { return devices_; }
   Backend& at(std::size_t device) const { return *devices_[device].backend; }
+  bool as_few_as_will_do() const { return open_next_ != nullptr; }
+  /// False: there are no more. Throws DeviceError, std::bad_alloc.
+  bool open_next();
   /// Throws DeviceError for memory that none of them has.
   std::size_t where(const void* memory) const;
 
@@ -53,6 +60,7 @@ class Devices final : public Backend {
   void cross(Tensor dst, ConstTensor src);
 
   std::vector<Device> devices_;
+  OpenNext open_next_;
 };
 
 }  // namespace statescope

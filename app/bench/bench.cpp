@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "kernels/devices.h"
 #include "kernels/ops/linear.h"
 
 namespace statescope {
@@ -72,6 +73,7 @@ ConstTensor Operands::weight(std::int64_t out, std::int64_t in, DType dtype) {
 
 Bench::Bench(const DeviceChoice& device, std::string only)
     : backend_(open_cuda_device(device)), precision_(device.precision), only_(std::move(only)) {
+  if (backend_ && backend_->devices()) backend_ = backend_->devices()->all()[Devices::home].backend;
   on_device_ = backend_ != nullptr;
   if (!on_device_) backend_ = make_cpu_backend(device.threads, device.precision);
   number_ = backend_->allocate(sizeof(float));

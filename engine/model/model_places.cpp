@@ -9,6 +9,9 @@ namespace statescope {
 Model::Model(std::shared_ptr<const Loaded> loaded, std::shared_ptr<Backend> backend)
     : loaded_(std::move(loaded)), backend_(std::move(backend)), plan_(loaded_->plan), stack_(loaded_->stack) {
   const std::vector<std::size_t>& of_layer = loaded_->placement.of_layer;
+  if (Devices* const devices = backend_->devices()) {
+    while (!of_layer.empty() && devices->all().size() <= std::ranges::max(of_layer) && devices->open_next()) continue;
+  }
   if (Devices* const devices = backend_->devices(); devices && std::ranges::all_of(of_layer, [](auto d) { return d == Devices::home; })) {
     const std::shared_ptr<Backend> alone = devices->all()[Devices::home].backend;
     backend_ = alone;
@@ -61,8 +64,13 @@ std::int64_t Model::piece_of(std::int64_t tokens, const ForwardOptions& options,
       places_.size() > 1 && std::ranges::all_of(places_, [](const auto& place) { return place->backend.has_own_memory(); });
   if (!side_by_side || tokens == 1 || (observer && !observer->takes_pieces())) return tokens;
   if (options.piece > 0) return std::min(options.piece, tokens);
-  constexpr std::int64_t pieces = 8, fewest = 512, most = 2048;  // fewer tokens leave a device less to do at once
-  const std::int64_t wanted = std::clamp(tokens / pieces, fewest, most), chunk = std::max<std::int64_t>(options.chunk_size, 1);
+  constexpr std::int64_t pieces = 8, least = 512, of_expert = 64;
+  std::int64_t fewest = least;  // fewer leave a device less to do at once; an expert's weights are read for each piece
+  for (const LayerPlan& layer : plan_.layers) {
+    if (layer.experts) fewest = std::max(fewest, of_expert * layer.experts->count / layer.experts->chosen);
+  }
+  const std::int64_t most = std::max<std::int64_t>(2048, 2 * fewest), chunk = std::max<std::int64_t>(options.chunk_size, 1);
+  const std::int64_t wanted = std::clamp(tokens / pieces, fewest, most);
   return std::min((wanted + chunk - 1) / chunk * chunk, tokens);  // cut between chunks
 }
 

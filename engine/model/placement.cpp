@@ -59,10 +59,11 @@ std::vector<std::string> reasons_of(std::span<const PartBytes> parts, std::span<
     std::size_t bytes = device == Devices::home ? bytes_on(parts.back(), room) : 0;
     for (std::size_t i = first; i < first + count; ++i) bytes += bytes_on(parts[i], room);
     const char* const more = device == Devices::home ? ", embedding and unembedding" : "";
-    const char* const why = room.own_memory ? "layers fill the same share of each device's room"
-                            : count > 0     ? "the other devices have no room for them"
-                                            : "the other devices have room for all layers";
-    reasons.push_back(fmt::format("{}: {}{}, {} of the {} that it has room for; {}", room.name, layers_text(first, count), more,
+    const char* const why = rooms.size() == 1 ? ""
+                            : room.own_memory ? "; layers fill the same share of each device's room"
+                            : count > 0       ? "; the other devices have no room for them"
+                                              : "; the other devices have room for all layers";
+    reasons.push_back(fmt::format("{}: {}{}, {} of the {} that it has room for{}", room.name, layers_text(first, count), more,
                                   gigabytes(bytes), gigabytes(room.bytes), why));
     first += count;
   }
@@ -157,6 +158,25 @@ DeviceRoom room_of(std::string name, Backend& device) {
   return {std::move(name), free - free / 8, device.has_own_memory()};
 }
 
+std::vector<DeviceRoom> rooms_of(const Devices& devices) {
+  std::vector<DeviceRoom> rooms;
+  for (const Devices::Device& one : devices.all()) rooms.push_back(room_of(one.name, *one.backend));
+  return rooms;
+}
+
+/// On the first devices, as few as have room. The host is the last of them, and experts would rather stay in its memory than layers on it.
+Placement place_on_as_few(std::span<const PartBytes> parts, Devices& devices) {
+  for (std::size_t count = 1;; ++count) {
+    const bool is_there = count <= devices.all().size() || devices.open_next();
+    const std::vector<DeviceRoom> rooms = rooms_of(devices);
+    if (!is_there) refuse(parts, rooms);
+    if (!rooms[count - 1].own_memory) {
+      if (std::optional<Placement> placement = placed_with_experts(parts, std::span(rooms).first(count - 1))) return *placement;
+    }
+    if (std::optional<Placement> placement = placed_where_there_is_room(parts, std::span(rooms).first(count))) return *placement;
+  }
+}
+
 }  // namespace
 
 Placement place_layers(std::span<const PartBytes> parts, std::span<const DeviceRoom> rooms) {
@@ -170,15 +190,14 @@ Placement place_layers_and_experts(std::span<const PartBytes> parts, std::span<c
 }
 
 Placement place_layers(const Plan& plan, const std::vector<StoredTensor>& tensors, Backend& device) {
-  std::vector<DeviceRoom> rooms;
   if (Devices* const devices = device.devices()) {
-    for (const Devices::Device& one : devices->all()) rooms.push_back(room_of(one.name, *one.backend));
-    return place_layers_and_experts(part_bytes(plan, tensors), rooms);
+    const std::vector<PartBytes> parts = part_bytes(plan, tensors);
+    return devices->as_few_as_will_do() ? place_on_as_few(parts, *devices) : place_layers_and_experts(parts, rooms_of(*devices));
   }
   const bool has_experts = std::ranges::any_of(plan.layers, [](const LayerPlan& layer) { return layer.ffn == FfnKind::experts; });
   if (!has_experts || !device.has_own_memory()) return {};
-  rooms.push_back(room_of("the device", device));
-  const std::optional<Placement> placement = placed_with_experts(part_bytes(plan, tensors), rooms);
+  const DeviceRoom room = room_of("the device", device);
+  const std::optional<Placement> placement = placed_with_experts(part_bytes(plan, tensors), {&room, 1});
   return placement && placement->first_on_host >= 0 ? *placement : Placement{};
 }
 

@@ -217,24 +217,26 @@ void CheckedDevice::run(const Operation& operation) {
   std::vector<Result> results;
   Unwritten unwritten;
   std::visit(unwritten, operation);
-  struct Exchange {
+  struct Exchange final : OperandExchange {
     CheckedDevice& device;
     std::vector<Result>& results;
     const std::vector<const void*>& unwritten;
 
-    Tensor operator()(Tensor x) const {
+    Exchange(CheckedDevice& device_, std::vector<Result>& results_, const std::vector<const void*>& unwritten_)
+        : device(device_), results(results_), unwritten(unwritten_) {}
+    Tensor written(Tensor x) override {
       const Tensor there = device.there(x);
       if (there && x.shape.size() > 0 && std::ranges::find(unwritten, x.data) == unwritten.end()) results.push_back({x, there});
       return there;
     }
-    ConstTensor operator()(ConstTensor x) const { return device.there(x); }
-    const std::int32_t* operator()(const std::int32_t* list) const {
-      const void* const there = device.counterparts_->of(list);
-      return there == nullptr ? list : static_cast<const std::int32_t*>(there);
+    ConstTensor read(ConstTensor x) override { return device.there(x); }
+    const std::int32_t* list(const std::int32_t* x) override {
+      const void* const there = device.counterparts_->of(x);
+      return there == nullptr ? x : static_cast<const std::int32_t*>(there);
     }
-    Workspace& operator()(Workspace&) const { return device.scratch_; }
-  };
-  OtherOperands others(Exchange{*this, results, unwritten.memory});
+    Workspace& scratch(Workspace&) override { return device.scratch_; }
+  } exchange(*this, results, unwritten.memory);
+  OtherOperands others(exchange);
   const Operation of_other = others.of(operation);
   one().run(operation);
   other().run(of_other);

@@ -24,31 +24,27 @@ using Catch::Matchers::EndsWith;
 using Catch::Matchers::StartsWith;
 
 /// Refuses operands that are not in a device's memory.
-struct Look {
+struct Look final : OperandExchange {
   const LockedDevice& device;
+  explicit Look(const LockedDevice& device_) : device(device_) {}
   template <class T>
   T own(T x) const {
     if (x && x.shape.size() > 0 && !device.holds(x.data)) throw std::logic_error("an operand in the host's memory");
     return x;
   }
-  Tensor operator()(Tensor x) const { return own(x); }
-  ConstTensor operator()(ConstTensor x) const { return own(x); }
-  const std::int32_t* operator()(const std::int32_t* list) const { return list; }
-  Workspace& operator()(Workspace& workspace) const { return workspace; }
+  Tensor written(Tensor x) override { return own(x); }
+  ConstTensor read(ConstTensor x) override { return own(x); }
 };
 
 /// Has so many bytes, and computes with nothing that is not in them.
 class NarrowDevice final : public LockedDevice {
  public:
-  explicit NarrowDevice(std::size_t free) : free_(free) {}
-  std::size_t free_bytes() override { return free_; }
+  using LockedDevice::LockedDevice;
   void run(const Operation& operation) override {
-    OtherOperands operands(Look{*this});
+    Look look(*this);
+    OtherOperands operands(look);
     LockedDevice::run(operands.of(operation));
   }
-
- private:
-  std::size_t free_;
 };
 
 /// Whose experts take most of the room.

@@ -16,7 +16,11 @@
 namespace statescope::test {
 
 class LockedDevice : public Backend {
+  static constexpr std::size_t kBytes = std::size_t{1} << 30;
+
  public:
+  /// `free`: what it says that it has.
+  explicit LockedDevice(std::size_t free = kBytes) : free_(free) {}
   std::string description() const override { return "a locked device"; }
   Buffer allocate(std::size_t bytes) override {
     open();
@@ -30,7 +34,7 @@ class LockedDevice : public Backend {
     upload(own, host);
     return own;
   }
-  std::size_t free_bytes() override { return kBytes; }
+  std::size_t free_bytes() override { return free_; }
   /// Bytes that were ever handed out at once.
   std::size_t taken() const { return pages_->taken(); }
   bool has_own_memory() const override { return true; }
@@ -45,8 +49,6 @@ class LockedDevice : public Backend {
   }
 
  private:
-  static constexpr std::size_t kBytes = std::size_t{1} << 30;
-
   /// Handed out one behind the other; what comes back is handed out again for the same size.
   class Pages {
    public:
@@ -94,6 +96,7 @@ class LockedDevice : public Backend {
     return *cpu_;
   }
 
+  std::size_t free_;
   std::shared_ptr<Pages> pages_ = std::make_shared<Pages>();
   std::unique_ptr<Backend> cpu_ = make_cpu_backend(1);
 };

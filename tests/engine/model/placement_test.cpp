@@ -267,6 +267,52 @@ TEST_CASE("placement: devices fill the same share of their room, and the host ha
   CHECK_THROWS_AS(place_layers(large, std::vector<DeviceRoom>{{"cuda:0", 3'000'000'000, true}, {"cpu", 1'000'000'000'000, false}}), Error);
 }
 
+namespace {
+
+/// Devices with so much room each, opened one by one, the host last.
+std::shared_ptr<Devices> opened_in_turn(std::vector<std::size_t> rooms) {
+  auto open = [rooms = std::move(rooms), i = std::size_t{0}]() mutable -> std::optional<Devices::Device> {
+    if (i > rooms.size()) return std::nullopt;
+    const std::size_t own = i++;
+    if (own == rooms.size()) return Devices::Device{"cpu", make_cpu_backend(1)};
+    return Devices::Device{"locked:" + std::to_string(own), std::make_shared<LockedDevice>(rooms[own])};
+  };
+  Devices::Device first = *open();
+  return std::make_shared<Devices>(std::vector{std::move(first)}, std::move(open));
+}
+
+}  // namespace
+
+TEST_CASE("placement: as few devices as have room, opened when they are needed") {
+  const std::shared_ptr<const Checkpoint> checkpoint = random_checkpoint(Config(small_config("gla", {{"num_hidden_layers", 4}})), 1);
+  const std::vector<PartBytes> parts = part_bytes(plan_model(Config::parse(checkpoint->config)), checkpoint->tensors);
+  const std::size_t layer = parts[0].own, all = 4 * layer + parts.back().own;
+  const auto of = [](std::size_t room) { return room + room / 7 + 64; };  // an eighth is scratch memory
+  const auto where = [](const Model& model) {
+    std::vector<std::string> names;
+    for (const LayerInfo& one : model.info().layers) names.push_back(one.device);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+
+  const std::shared_ptr<Devices> enough = opened_in_turn({of(all), of(all)});
+  CHECK(where(*Model::load(checkpoint, enough)) == Names(4));
+  CHECK(enough->all().size() == 1);
+
+  const std::shared_ptr<Devices> two = opened_in_turn({of(2 * layer + parts.back().own), of(2 * layer), of(all)});
+  const std::shared_ptr<Model> over_two = Model::load(checkpoint, two);
+  CHECK(two->all().size() == 2);
+  CHECK(where(*over_two) == Names{"locked:0", "locked:0", "locked:1", "locked:1"});
+  const std::vector<std::int32_t> ids = some_ids(41);
+  const std::vector<float> truth = read_cut(*on_one(checkpoint), ids);
+  CHECK(read_cut(*over_two, ids) == truth);
+  const std::shared_ptr<Devices> another = opened_in_turn({of(all), of(all)});
+  CHECK(over_two->beside(another) != nullptr);  // reads weights of two
+  CHECK(another->all().size() == 2);
+
+  CHECK(where(*Model::load(checkpoint, opened_in_turn({of(2 * layer + parts.back().own)}))) == Names{"locked:0", "locked:0", "cpu", "cpu"});
+}
+
 TEST_CASE("placement: weights lie once, on the device of the layer that reads them") {
   for (const char* name : {"gla", "transformer", "qwen3_next", "sse gla"}) {
     INFO(name);

@@ -12,19 +12,15 @@ namespace statescope::testing {
 
 /// What an operation writes, in the order of its fields, without what is absent.
 inline std::vector<Tensor> written_by(const Operation& operation) {
-  struct Keeping {
-    std::vector<Tensor>& all;
-    Tensor operator()(Tensor x) const {
+  struct Keeping final : OperandExchange {
+    std::vector<Tensor> all;
+    Tensor written(Tensor x) override {
       if (x) all.push_back(x);
       return x;
     }
-    ConstTensor operator()(ConstTensor x) const { return x; }
-    const std::int32_t* operator()(const std::int32_t* list) const { return list; }
-    Workspace& operator()(Workspace& workspace) const { return workspace; }
-  };
-  std::vector<Tensor> all;
-  OtherOperands(Keeping{all}).of(operation);
-  return all;
+  } keeping;
+  OtherOperands(keeping).of(operation);
+  return keeping.all;
 }
 
 class MeddlingDevice final : public Backend {
