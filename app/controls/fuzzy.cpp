@@ -5,7 +5,7 @@
 namespace statescope {
 namespace {
 
-constexpr int letter_score = 1, next_score = 6, start_score = 8, whole_score = 20;
+constexpr int letter_score = 1, next_score = 6, start_score = 8, whole_score = 20, first_score = 4, all_score = 4;
 
 char small_letter(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 bool same(char a, char b) { return small_letter(a) == small_letter(b); }
@@ -14,13 +14,14 @@ bool begins_word(std::string_view text, std::size_t at) {
   return at == 0 || text[at - 1] == ' ' || text[at - 1] == '-' || text[at - 1] == '/' || text[at - 1] == '_';
 }
 
-/// The word as it stands, if it does; at the beginning of a word rather than within one.
+/// The word as it stands, if it does: as all of the text, at its beginning, at that of a word, within one.
 std::optional<int> whole_word(std::string_view word, std::string_view text) {
   std::optional<int> best;
   for (std::size_t at = 0; at + word.size() <= text.size(); ++at) {
     if (!std::ranges::equal(text.substr(at, word.size()), word, same)) continue;
-    const int score = whole_score + static_cast<int>(word.size()) * next_score + (begins_word(text, at) ? start_score : 0);
-    best = std::max(best.value_or(0), score);
+    const int place =
+        (begins_word(text, at) ? start_score : 0) + (at == 0 ? first_score : 0) + (text.size() == word.size() ? all_score : 0);
+    best = std::max(best.value_or(0), whole_score + static_cast<int>(word.size()) * next_score + place);
   }
   return best;
 }
@@ -47,7 +48,7 @@ std::optional<int> scattered(std::string_view word, std::string_view text) {
 
 }  // namespace
 
-std::optional<int> fuzzy_score(std::string_view query, std::string_view text) {
+std::optional<int> fuzzy_fit(std::string_view query, std::string_view text) {
   int score = 0;
   for (std::size_t at = 0; at < query.size();) {
     const std::size_t end = std::min(query.find(' ', at), query.size());
@@ -57,9 +58,15 @@ std::optional<int> fuzzy_score(std::string_view query, std::string_view text) {
     std::optional<int> fit = whole_word(word, text);
     if (!fit) fit = scattered(word, text);
     if (!fit) return {};
-    score += *fit * 100;
+    score += *fit;
   }
-  return score - static_cast<int>(std::min<std::size_t>(text.size(), 99));
+  return score;
+}
+
+std::optional<int> fuzzy_score(std::string_view query, std::string_view text) {
+  const std::optional<int> fit = fuzzy_fit(query, text);
+  if (!fit) return {};
+  return *fit * 100 - static_cast<int>(std::min<std::size_t>(text.size(), 99));
 }
 
 }  // namespace statescope

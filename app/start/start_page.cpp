@@ -179,14 +179,14 @@ std::vector<QTreeWidgetItem*> StartPage::shown_rows() const {
   return shown;
 }
 
-/// What fits what is typed, the best of it marked; with nothing typed everything, and what was marked stays.
+/// What fits what is typed, the best of it marked, of equals the first; with nothing typed everything, and what was marked stays.
 void StartPage::filter() {
   const std::string typed = line_->text().trimmed().toStdString();
   const QStringList words = line_->text().split(' ', Qt::SkipEmptyParts);
   std::optional<int> best;
   QTreeWidgetItem* best_row = nullptr;
   for (std::size_t i = 0; i < rows_.size(); ++i) {
-    const std::optional<int> by_name = fuzzy_score(typed, items_[i].name.toStdString());
+    const std::optional<int> by_name = fuzzy_fit(typed, items_[i].name.toStdString());
     const QString all = items_[i].name + ' ' + QString::fromStdString(items_[i].path.stem().string()) + ' ' + items_[i].about;
     const bool fits = by_name || std::ranges::all_of(words, [&](const QString& word) { return all.contains(word, Qt::CaseInsensitive); });
     rows_[i]->setHidden(!fits);

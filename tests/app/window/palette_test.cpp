@@ -31,6 +31,9 @@ TEST_CASE("fuzzy: letters in order, beginnings of words first") {
   CHECK(fuzzy_score("nt", "Next token") > fuzzy_score("nt", "Unit"));
   CHECK(fuzzy_score("state", "State") > fuzzy_score("state", "State, the other one"));
   CHECK(fuzzy_score("state", "The state") > fuzzy_score("state", "Restated"));
+  CHECK(fuzzy_score("state", "State, the other one") > fuzzy_score("state", "The state"));
+  CHECK(fuzzy_fit("gla", "gla") > fuzzy_fit("gla", "gla-n4k1"));
+  CHECK(fuzzy_fit("gla", "gla-n4k1") == fuzzy_fit("gla", "gla-n16k4-collapsed"));
 }
 
 TEST_CASE("the palette runs a command by a few letters, and shows its key") {

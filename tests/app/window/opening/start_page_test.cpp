@@ -51,6 +51,17 @@ TEST_CASE("start page: lessons, models and prompts that ship are listed, the key
   CHECK(test.source.opened.stem() == "niah-gated-deltanet");
 }
 
+TEST_CASE("start page: the whole name is marked first, then what begins so, of those the first of the list") {
+  TestWindow test;
+  test.window.start().begin();
+  for (const auto& [typed, expected] : {std::pair("niah-sse", "niah-sse-gla-n4k1"), std::pair("niah-sse-h", "niah-sse-h-n4k1"),
+                                        std::pair("mqar-gla", "mqar-gla"), std::pair("prose", "prose")}) {
+    TestWindow::type_key(Qt::Key_Escape);
+    TestWindow::type(typed);
+    CHECK(marked(test) == expected);
+  }
+}
+
 TEST_CASE("start page: what is typed is sought, whatever has the keyboard") {
   TestWindow test;
   for (QWidget* widget : std::initializer_list<QWidget*>{test.window.start().findChild<QPushButton*>(), &tree_of(test)}) {
