@@ -38,12 +38,26 @@ Hit HitRegions::Region::at(Point p) const {
 std::optional<HitRegions::InSight> HitRegions::in_sight(const ZoomPlot& plot) const {
   constexpr float edge = 0.5f;  // a place of which less is in sight does not count
   for (const Region& region : regions_) {
+    if (region.grid.rows * region.grid.columns == 1) continue;
     const Rect& seen = region.visible;
     if (seen.w < 2 * edge || seen.h < 2 * edge || seen.x != plot.rect.x || seen.y != plot.rect.y) continue;
     if (seen.right() > plot.rect.right() + edge || seen.bottom() > plot.rect.bottom() + edge) continue;
     return InSight{region.grid, region.at({seen.x + edge, seen.y + edge}), region.at({seen.right() - edge, seen.bottom() - edge})};
   }
   return {};
+}
+
+std::optional<std::pair<Hit, Hit>> HitRegions::things_in_sight(const ZoomPlot& plot) const {
+  std::optional<std::pair<Hit, Hit>> range;
+  for (const Region& region : regions_) {
+    const Rect seen = intersection(region.visible, plot.rect);
+    const Hit& hit = region.grid.first;
+    const auto is_half = [](float part, float all, float room) { return part > 0 && 2 * part >= std::min(all, room); };
+    const bool is_seen = is_half(seen.w, region.rect.w, plot.rect.w) && is_half(seen.h, region.rect.h, plot.rect.h);
+    if (!is_seen || (range && range->first.sheet != hit.sheet)) continue;
+    range = range ? std::pair(std::min(range->first, hit), std::max(range->second, hit)) : std::pair(hit, hit);
+  }
+  return range;
 }
 
 const HitRegions::ZoomPlot* HitRegions::plot_at(Point p) const {

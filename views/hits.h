@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "views/canvas.h"
@@ -38,6 +39,8 @@ class HitRegions {
     Hit first, last;
   };
   std::optional<InSight> in_sight(const ZoomPlot& plot) const;
+  /// Likewise of a plot of single places: the least and the greatest of which half or more is in sight, or that take half of it.
+  std::optional<std::pair<Hit, Hit>> things_in_sight(const ZoomPlot& plot) const;
 
  private:
   struct Region {

@@ -11,6 +11,7 @@
 #include "views/colormaps.h"
 #include "views/matrix.h"
 #include "views/parts.h"
+#include "views/plot.h"
 #include "views/sheets.h"
 #include "views/words.h"
 
@@ -59,13 +60,17 @@ std::string thousands(double value, std::string_view unit) {
   return fmt::format("{:.3g} {}{}", value, prefixes[power], unit);
 }
 
+constexpr float kRowHeight = 19;
+
 /// One drawing: where things stand.
 struct Picture {
   const ModelMapData& data;
   Canvas& canvas;
   const Frame& frame;
   float s;
-  Rect title, stack, beside;  // w or h 0: left out
+  Rect title, heading;  // w or h 0: left out
+  Plot layers, rows;    // likewise; the title and the heading of the rows stay where these are enlarged
+  Rect stack;           // of the layers, as far as they go
   std::vector<std::int64_t> shown;
   std::int64_t columns = 1, per_column = 1;
   float box_width = 0, box_height = 0, gap = 0;
@@ -77,7 +82,11 @@ struct Picture {
     const auto column = static_cast<float>(place / per_column), row = static_cast<float>(place % per_column);
     return {stack.x + column * (box_width + 4 * gap), stack.bottom() - (row + 1) * box_height - row * gap, box_width, box_height};
   }
-  bool two_lines() const { return box_height >= 38 * s; }
+  std::int64_t row_count() const { return data.with_program ? std::ssize(data.program) : std::ssize(data.tensors); }
+
+ private:
+  void place_boxes();
+  void place_rows(Rect beside);
 };
 
 Picture::Picture(const ModelMapData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
@@ -85,26 +94,47 @@ Picture::Picture(const ModelMapData& data_, Canvas& canvas_, Rect area, const Fr
   const Rect inner = inset(area, 8 * s);
   title = {inner.x, inner.y, inner.w, std::min(caption_height(frame), inner.h)};
   const Rect body{inner.x, title.bottom() + 4 * s, inner.w, std::max(0.0f, inner.bottom() - title.bottom() - 4 * s)};
-  stack = body;
-  if (body.w >= 860 * s && body.h >= 120 * s && !(data.with_program ? data.program.empty() : data.tensors.empty())) {
-    beside = {body.x + 0.56f * body.w, body.y, 0.44f * body.w, body.h};
-    stack.w = 0.56f * body.w - 20 * s;
+  Rect place = body;
+  if (body.w >= 860 * s && body.h >= 120 * s && row_count() > 0) {
+    place_rows({body.x + 0.56f * body.w, body.y, 0.44f * body.w, body.h});
+    place.w = 0.56f * body.w - 20 * s;
   }
+  layers = place;
+  place_boxes();
+}
+
+/// As many columns as the boxes need where all of the place is in sight; enlarged, it has room for more of them.
+void Picture::place_boxes() {
   gap = 4 * s;
   const float least = 20 * s, most = 64 * s, narrowest = 230 * s;
   const std::int64_t all = std::ssize(data.boxes);
   const auto fit = [&](float height) { return std::max<std::int64_t>(1, static_cast<std::int64_t>((height + gap) / (least + gap))); };
-  const std::int64_t most_columns = std::max<std::int64_t>(1, static_cast<std::int64_t>((stack.w + 4 * gap) / (narrowest + 4 * gap)));
-  if (fit(stack.h) * most_columns < all) stack.h = std::max(0.0f, stack.h - 18 * s);  // a line says how many are hidden
-  const std::int64_t count = std::min(all, fit(stack.h) * most_columns);
-  columns = (count + fit(stack.h) - 1) / fit(stack.h);
+  const std::int64_t most_columns = std::max<std::int64_t>(1, static_cast<std::int64_t>((layers.w + 4 * gap) / (narrowest + 4 * gap)));
+  Rect place = layers;
+  if (fit(place.h) * most_columns < all) place.h = std::max(0.0f, place.h - 18 * s);  // a line says how many are hidden
+  const std::int64_t at_rest = std::min(all, fit(place.h) * most_columns);
+  columns = (at_rest + fit(place.h) - 1) / fit(place.h);
+  place.h = std::min(place.h, static_cast<float>((at_rest + columns - 1) / columns) * (most + gap) - gap);
+  layers = zoomed(canvas, place, true, true, frame);
+  stack = layers.all;
+  const float zoom = layers.h > 0 ? stack.h / layers.h : 1;
+  const std::int64_t count = std::min(all, fit(stack.h) * columns);
   per_column = (count + columns - 1) / columns;
   box_width = (stack.w + 4 * gap) / static_cast<float>(columns) - 4 * gap;
-  box_height = std::min(most, (stack.h + gap) / static_cast<float>(per_column) - gap);
+  box_height = std::min(most * zoom, (stack.h + gap) / static_cast<float>(per_column) - gap);
   stack.h = std::min(stack.h, static_cast<float>(per_column) * (box_height + gap) - gap);
   std::vector<bool> important;
   for (const LayerBox& one : data.boxes) important.push_back(one.chosen);
   shown = choose_shown(all, count, important);
+}
+
+/// Those that have no room come where they are enlarged.
+void Picture::place_rows(Rect beside) {
+  const float height = kRowHeight * s;
+  heading = {beside.x, beside.y, beside.w, height};
+  const Rect place{beside.x, heading.bottom(), beside.w, beside.h - height};
+  const bool all_fit = static_cast<float>(row_count()) * height <= place.h;
+  rows = all_fit ? Plot(place) : zoomed(canvas, place, false, true, frame);
 }
 
 void draw_title(const Picture& picture) {
@@ -154,73 +184,98 @@ void draw_sign(const Picture& picture, const LayerBox& box, Rect rect) {
   }
 }
 
+/// What a box says, in one line or two. The memory's name stands beside the layer's, or has a line of its own where it has no room there.
+void draw_names(const Picture& picture, const LayerBox& box, Rect place, bool two) {
+  Canvas& canvas = picture.canvas;
+  const bool chosen = box.chosen && picture.frame.shown.cursor;
+  const TextStyle name = label(picture.frame, kBodyType, chosen ? picture.frame.theme.accent : picture.frame.theme.ink, Align::left, true);
+  const TextStyle quiet = picture.small(picture.frame.theme.faint);
+  const auto width_of = [&](const std::string& text, const TextStyle& style) { return canvas.text_width(text, style); };
+  const float first = two ? place.y + 0.32f * place.h : place.y + place.h / 2, second = place.y + 0.7f * place.h;
+  const float behind_name = width_of(box.name, name) + 12 * picture.s;
+  if (!two) {
+    fitted_text(canvas, {place.x, first}, box.name, name, place.w);
+    return fitted_text(canvas, {place.x + behind_name, first}, box.size.empty() ? box.memory : box.size, quiet, place.w - behind_name);
+  }
+  const std::string both = fmt::format("{}   {}", box.name, box.memory);
+  if (width_of(both, name) <= place.w) {
+    fitted_text(canvas, {place.x, first}, both, name, place.w);
+    return clauses_text(canvas, {place.x, second}, box.size, quiet, place.w, true);
+  }
+  fitted_text(canvas, {place.x, first}, box.name, name, place.w);
+  const bool size_beside = behind_name + width_of(box.size, quiet) <= place.w;
+  if (size_beside) canvas.text({place.x + behind_name, first}, box.size, quiet);
+  if (!size_beside) canvas.left_out();
+  clauses_text(canvas, {place.x, second}, size_beside ? box.memory : box.size, quiet, place.w, true);
+}
+
 void draw_box(const Picture& picture, std::int64_t place) {
   const LayerBox& box = picture.data.boxes[static_cast<std::size_t>(picture.shown[static_cast<std::size_t>(place)])];
   const Theme& theme = picture.frame.theme;
   const float s = picture.s;
-  const Rect rect = picture.box(place);
+  const Rect rect = picture.box(place), in_sight = seen(picture.layers, rect);
   const bool chosen = box.chosen && picture.frame.shown.cursor;
   picture.canvas.fill_rect(rect, chosen ? over(faded(theme.accent, 0.12f), theme.panel) : theme.panel, 3 * s);
   picture.canvas.stroke_rect(rect, chosen ? theme.accent : theme.line, (chosen ? 2.5f : 1) * s, 3 * s);
+  if (in_sight.h < 14 * s || in_sight.w < 60 * s) return;
   if (place % picture.per_column > 0) {  // the residual stream comes from below
-    const float x = rect.x + 18 * s;
+    const float x = in_sight.x + 18 * s;
     picture.canvas.line({x, rect.bottom()}, {x, rect.bottom() + picture.gap}, theme.faint, 2 * s);
   }
-  const float sign = std::min(rect.h - 6 * s, 26 * s);
-  draw_sign(picture, box, {rect.x + 18 * s - sign / 2, rect.y + (rect.h - sign) / 2, sign, sign});
-  const float left = rect.x + 40 * s, width = rect.right() - 8 * s - left;
-  const TextStyle name = label(picture.frame, kBodyType, chosen ? theme.accent : theme.ink, Align::left, true);
-  const TextStyle quiet = picture.small(theme.faint), figures = picture.small(theme.ink, Align::right);
-  const bool two = picture.two_lines();
-  const float first = two ? rect.y + 0.32f * rect.h : rect.y + rect.h / 2, second = rect.y + 0.7f * rect.h;
+  const float sign = std::min(in_sight.h - 6 * s, 26 * s);
+  draw_sign(picture, box, {in_sight.x + 18 * s - sign / 2, in_sight.y + (in_sight.h - sign) / 2, sign, sign});
+  const float left = in_sight.x + 40 * s, width = in_sight.right() - 8 * s - left;
+  const TextStyle figures = picture.small(theme.ink, Align::right);
+  const bool two = in_sight.h >= 38 * s;
   const float sizes = std::max(picture.canvas.text_width(box.parameters, figures), picture.canvas.text_width(box.state, figures)) + 10 * s;
-  const float words = sizes < 0.5f * width ? width - sizes : width;
-  if (words == width) picture.canvas.left_out();
-  if (two) {
-    fitted_text(picture.canvas, {left, first}, fmt::format("{}   {}", box.name, box.memory), name, words);
-    fitted_text(picture.canvas, {left, second}, box.size, quiet, words);
-    if (words == width) return;
-    picture.canvas.text({rect.right() - 8 * s, first}, box.parameters, figures);
-    picture.canvas.text({rect.right() - 8 * s, second}, box.state, figures);
-    return;
-  }
-  const float shown_name = std::min(picture.canvas.text_width(box.name, name), words);
-  fitted_text(picture.canvas, {left, first}, box.name, name, words);
-  const std::string& size = box.size.empty() ? box.memory : box.size;
-  fitted_text(picture.canvas, {left + shown_name + 12 * s, first}, size, quiet, words - shown_name - 12 * s);
-  if (words < width) picture.canvas.text({rect.right() - 8 * s, first}, box.state.empty() ? box.parameters : box.state, figures);
+  const bool has_figures = sizes < 0.5f * width;
+  draw_names(picture, box, {left, in_sight.y, has_figures ? width - sizes : width, in_sight.h}, two);
+  if (!has_figures) return picture.canvas.left_out();
+  const float right = in_sight.right() - 8 * s;
+  if (!two) return picture.canvas.text({right, in_sight.y + in_sight.h / 2}, box.state.empty() ? box.parameters : box.state, figures);
+  picture.canvas.text({right, in_sight.y + 0.32f * in_sight.h}, box.parameters, figures);
+  picture.canvas.text({right, in_sight.y + 0.7f * in_sight.h}, box.state, figures);
 }
 
-void draw_stack(const Picture& picture) {
-  if (picture.box_height < 12 * picture.s || picture.box_width < 60 * picture.s) return picture.canvas.left_out();
+void draw_boxes(const Picture& picture) {
+  const Within inside(picture.canvas, picture.layers);
   for (std::int64_t place = 0; place < std::ssize(picture.shown); ++place) {
     draw_box(picture, place);
     picture.canvas.hit(picture.box(place), {{ModelMapSheets::parts, picture.shown[static_cast<std::size_t>(place)]}});
   }
+}
+
+void draw_stack(const Picture& picture) {
+  if (picture.box_height < 12 * picture.s || picture.box_width < 60 * picture.s) return picture.canvas.left_out();
+  draw_boxes(picture);
   const std::int64_t all = std::ssize(picture.data.boxes);
   if (std::ssize(picture.shown) == all) return;
   picture.canvas.left_out();
-  fitted_text(picture.canvas, {picture.stack.x, picture.stack.bottom() + 10 * picture.s},
+  fitted_text(picture.canvas, {picture.layers.x, picture.layers.bottom() + 10 * picture.s},
               Views::tr("{} of {} shown, bottom to top", picture.shown.size(), all), picture.small(picture.frame.theme.faint),
-              picture.stack.w);
+              picture.layers.w);
 }
 
-/// A heading and as many of `all` rows as there is room for; `row` draws one in its rectangle. The last line says how many are left out.
-void draw_rows(const Picture& picture, const std::string& heading, std::int64_t all, int sheet,
+/// As many of the rows as there is room for; `row` draws one in its rectangle. The last line says how many are left out.
+void draw_rows(const Picture& picture, const std::string& heading, int sheet,
                const std::function<void(std::int64_t, const Rect&)>& draw_row) {
-  const Rect& area = picture.beside;
-  if (area.w <= 0) return;
-  const float height = 19 * picture.s;
+  if (picture.rows.w <= 0) return;
   const TextStyle faint = picture.small(picture.frame.theme.faint);
-  fitted_text(picture.canvas, {area.x, area.y + height / 2}, heading, faint, area.w);
-  const auto fit = static_cast<std::int64_t>((area.h - height) / height);
+  fitted_text(picture.canvas, {picture.heading.x, picture.heading.y + picture.heading.h / 2}, heading, faint, picture.heading.w);
+  const Rect& area = picture.rows.all;
+  const std::int64_t all = picture.row_count();
+  const float least = kRowHeight * picture.s;
+  const auto fit = static_cast<std::int64_t>(area.h / least);
+  const float height = picture.rows.shows_part() ? std::max(least, area.h / static_cast<float>(all)) : least;
   const std::int64_t count = all <= fit ? all : std::max<std::int64_t>(0, fit - 1);
-  const auto place = [&](std::int64_t i) { return Rect{area.x, area.y + height * static_cast<float>(i + 1), area.w, height}; };
+  const Within inside(picture.canvas, picture.rows);
+  const auto place = [&](std::int64_t i) { return Rect{area.x, area.y + height * static_cast<float>(i), area.w, height}; };
+  const auto is_whole = [&](const Rect& row) { return holds_text(picture.rows, {row.x + row.w / 2, row.y + row.h / 2}, {0, least}); };
   for (std::int64_t i = 0; i < count; ++i) {
-    draw_row(i, place(i));
+    if (is_whole(place(i))) draw_row(i, place(i));
     picture.canvas.hit(place(i), {{sheet, i}});
   }
-  if (count == all) return;
+  if (count == all || !is_whole(place(count))) return;
   fitted_text(picture.canvas, {area.x, place(count).y + height / 2}, Views::tr("{} of {} shown", count, all), faint, area.w);
 }
 
@@ -234,8 +289,7 @@ void draw_tensors(const Picture& picture) {
     fitted_text(picture.canvas, {row.x, y}, tensor.name, name, row.w - width);
     fitted_text(picture.canvas, {row.right(), y}, shape, figures, row.w);
   };
-  draw_rows(picture, Views::tr("Tensors of layer {}, as stored", picture.data.layer), std::ssize(picture.data.tensors),
-            ModelMapSheets::tensors, draw_row);
+  draw_rows(picture, Views::tr("Tensors of layer {}, as stored", picture.data.layer), ModelMapSheets::tensors, draw_row);
 }
 
 void draw_program(const Picture& picture) {
@@ -243,8 +297,7 @@ void draw_program(const Picture& picture) {
   const auto draw_row = [&](std::int64_t i, const Rect& row) {
     fitted_text(picture.canvas, {row.x, row.y + row.h / 2}, picture.data.program[static_cast<std::size_t>(i)], line, row.w);
   };
-  draw_rows(picture, Views::tr("What layer {} computes of a token x", picture.data.layer), std::ssize(picture.data.program),
-            ModelMapSheets::program, draw_row);
+  draw_rows(picture, Views::tr("What layer {} computes of a token x", picture.data.layer), ModelMapSheets::program, draw_row);
 }
 
 class ModelMapView : public View {

@@ -118,8 +118,6 @@ struct Picture {
     const float w = all.w / static_cast<float>(data.columns()), h = all.h / static_cast<float>(data.question.depths.size());
     return {all.x + w * static_cast<float>(i % data.columns()), all.y + h * static_cast<float>(i / data.columns()), w, h};
   }
-  /// What is in sight of a cell.
-  Rect seen(const Rect& cell) const { return plot.shows_part() ? intersection(cell, plot) : cell; }
   TextStyle small(Align align = Align::left) const { return label(frame, kSmallType, frame.theme.faint, align); }
 };
 
@@ -149,14 +147,14 @@ void draw_axes(const Picture& picture) {
   const float s = picture.s, names = 1.5f * kSmallType * s;
   const PlaceRange across = places_across(picture.plot, data.columns()), down = places_down(picture.plot, std::ssize(data.question.depths));
   for (std::int64_t r = down.from; r < down.to; ++r) {
-    const Rect cell = picture.seen(picture.cell(r * data.columns() + across.from));
+    const Rect cell = seen(picture.plot, picture.cell(r * data.columns() + across.from));
     if (cell.h < kSmallType * s) continue;
     fitted_text(picture.canvas, {picture.plot.x - 6 * s, cell.y + cell.h / 2},
                 fmt::format("{} %", data.question.depths[static_cast<std::size_t>(r)]),
                 value(picture.frame, kSmallType, picture.frame.theme.ink, Align::right), picture.plot.x);
   }
   for (std::int64_t c = across.from; c < across.to; ++c) {
-    const Rect cell = picture.seen(picture.cell(down.from * data.columns() + c));
+    const Rect cell = seen(picture.plot, picture.cell(down.from * data.columns() + c));
     const std::int64_t length = data.question.lengths[static_cast<std::size_t>(c)];
     const bool trained = length == data.trained_length && picture.frame.shown.marks;
     fitted_text(picture.canvas, {cell.x + cell.w / 2, picture.plot.bottom() + names / 2 + 2 * s},
@@ -181,7 +179,7 @@ void draw_cells(const Picture& picture) {
   hit_plot(picture.canvas, picture.plot, {{NeedleGridSheets::cells, 0, 0}, std::ssize(data.question.depths), data.columns()});
   for (std::int64_t i = 0; i < data.count(); ++i) {
     const NeedleGrid::Cell& cell = data.grid.cells[static_cast<std::size_t>(i)];
-    const Rect rect = picture.seen(picture.cell(i));
+    const Rect rect = seen(picture.plot, picture.cell(i));
     if (rect.w <= 0 || rect.h <= 0) continue;  // out of sight
     const double share = share_of(cell);
     const TextStyle style = value(picture.frame, picture.frame.shown.cursor ? kBodyType : kSmallType, {}, Align::center, i == data.mark);

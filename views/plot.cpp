@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "views/colormaps.h"
+#include "views/hits.h"
 #include "views/parts.h"
 #include "views/words.h"
 
@@ -140,6 +141,8 @@ bool holds_text(const Plot& plot, Point middle, Size size) {
          middle.y + size.h / 2 <= plot.bottom();
 }
 
+Rect seen(const Plot& plot, Rect place) { return plot.shows_part() ? intersection(place, plot) : place; }
+
 Within::Within(Canvas& canvas, const Plot& plot, Rect clip) : canvas_(plot.shows_part() ? &canvas : nullptr) {
   if (canvas_) canvas_->push_clip(clip);
 }
@@ -211,7 +214,7 @@ void draw_value_axis(Canvas& canvas, Rect plot, const ValueAxis& axis, std::stri
     fitted_text(canvas, {plot.x - 5 * s, text_y}, axis_number(v), style, value_axis_width(frame) - 5 * s);
     last = text_y - half;
   }
-  fitted_text(canvas, {plot.x, plot.y - 8 * s}, name, label(frame, kSmallType, frame.theme.faint), plot.w);
+  clauses_text(canvas, {plot.x, plot.y - 8 * s}, name, label(frame, kSmallType, frame.theme.faint), plot.w, true);
 }
 
 TokenWindow window_around(std::int64_t token, std::int64_t tokens) {

@@ -201,7 +201,8 @@ void draw_bars(const Picture& picture) {
               picture.bars.w);
 }
 
-void draw_right_tokens(const Picture& picture, Rect plot, const ValueAxis& axis) {
+void draw_right_tokens(const Picture& picture, const Plot& plot, const ValueAxis& axis) {
+  const Within inside(picture.canvas, plot);
   const Theme& theme = picture.frame.theme;
   const float side = 8 * picture.s;
   for (const RightToken& token : picture.data.right) {
@@ -225,7 +226,7 @@ ValueAxis logit_axis(const std::vector<TokenCurve>& curves) {
   return {step * std::floor(low / step), step * std::ceil(high / step)};
 }
 
-void draw_followed(const Picture& picture, Rect plot, const ValueAxis& axis) {
+void draw_followed(const Picture& picture, const Plot& plot, const ValueAxis& axis) {
   for (std::size_t k = 0; k < picture.data.curves.size(); ++k) {
     draw_curve(picture.canvas, plot, axis, picture.data.curves[k].values,
                {identity_color(static_cast<std::int64_t>(k) + 1, picture.frame.theme), static_cast<std::int64_t>(k)}, 1.75f * picture.s,
@@ -249,14 +250,16 @@ void draw_legend_of(const Picture& picture, Rect plot) {
   if (data.right.empty() || data.mode == PredictionsMode::logits) return;
   const std::string squares = Views::tr("squares: the right answer where it is due"), brief = Views::tr("squares: right");
   const float room = plot.right() - end;
+  if (picture.canvas.text_width(brief, style) > room) return picture.canvas.left_out();
   fitted_text(picture.canvas, {end, plot.y - 32 * picture.s + 0.5f * kSmallType * picture.s},
               fitting(picture.canvas, squares, brief, style, room), style, room);
 }
 
-void draw_lane(const Picture& picture, Rect plot, const ValueAxis& axis, std::string_view name, std::span<const float> values) {
+void draw_lane(const Picture& picture, const Plot& plot, const ValueAxis& axis, std::string_view name, std::span<const float> values) {
   draw_value_axis(picture.canvas, plot, axis, name, picture.frame);
   draw_curve(picture.canvas, plot, axis, values, {faded(picture.frame.theme.ink, 0.75f)}, picture.s, picture.frame);
   draw_cursor_line(picture.canvas, plot, picture.data.tokens, picture.frame);
+  hit_plot(picture.canvas, plot, {{PredictionsSheets::tokens, 0}, 1, picture.data.tokens.count(), 0, 0});
 }
 
 void draw_lanes(const Picture& picture) {
@@ -274,7 +277,8 @@ void draw_lanes(const Picture& picture) {
   const bool lanes = data.mode == PredictionsMode::probabilities && room > 3 * name + 130 * s;
   if ((data.mode == PredictionsMode::probabilities && !lanes) || !picture.token_axis) picture.canvas.left_out();
   const float first = lanes ? 0.5f * (room - 3 * name) : room - name, other = lanes ? 0.25f * (room - 3 * name) : 0;
-  const Rect plot{left, picture.curves.y + legend + name, width, first};
+  const auto lane = [&](float top, float height) { return zoomed(picture.canvas, {left, top, width, height}, true, false, picture.frame); };
+  const Plot plot = lane(picture.curves.y + legend + name, first);
   draw_legend_of(picture, plot);
   const auto in_window = [&](const std::string& what) { return data.window ? Views::tr("{}, in a window of the run", what) : what; };
   if (data.mode == PredictionsMode::logits) {
@@ -290,19 +294,18 @@ void draw_lanes(const Picture& picture) {
     draw_followed(picture, plot, unit);
     draw_right_tokens(picture, plot, unit);
   }
-  Rect last = plot;
+  Plot last = plot;
   if (lanes) {
     float most = 10;
     for (const float rank : data.rank) most = std::isnan(rank) ? most : std::max(most, rank);
-    last = {left, plot.bottom() + name, width, other};
+    last = lane(plot.bottom() + name, other);
     const std::string name_of_rank = Views::tr("rank of the token that follows, 1 is first"), short_name = Views::tr("rank, 1 is first");
     draw_lane(picture, last, {1, std::pow(10, std::ceil(std::log10(most))), true},
               fitting(picture.canvas, name_of_rank, short_name, picture.small({}), width), data.rank);
-    last = {left, last.bottom() + name, width, other};
+    last = lane(last.bottom() + name, other);
     draw_lane(picture, last, axis_over(data.entropy), Views::tr("entropy, nat"), data.entropy);
   }
   if (picture.token_axis) draw_token_axis(picture.canvas, last, data.tokens, picture.frame);
-  picture.canvas.hit({plot.x, plot.y, plot.w, last.bottom() - plot.y}, {{PredictionsSheets::tokens, 0}, 1, data.tokens.count(), 0, 0});
 }
 
 class PredictionsView : public View {

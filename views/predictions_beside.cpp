@@ -115,7 +115,7 @@ void draw_bar(const Picture& picture, const PairedBar& bar, Rect row, float text
   token_text(picture.canvas, {row.x + text_width, y}, bar.text, label(picture.frame, kTokenType, theme.ink, Align::right, bar.right),
              text_width);
   const TextStyle figure = value(picture.frame, kSmallType, theme.ink, Align::right);
-  const float figure_width = picture.canvas.text_width("< 0.0000", figure) + 6 * s;
+  const float figure_width = picture.canvas.text_width("< 1.23e-05", figure) + 6 * s;
   const float signed_width = picture.canvas.text_width("-1.23e-05", figure) + 6 * s;
   const Rect track{row.x + text_width + 8 * s, row.y + 3 * s, row.w - text_width - figure_width - signed_width - 8 * s, row.h - 6 * s};
   const float half = track.h / 2;
@@ -157,7 +157,8 @@ void draw_bars(const Picture& picture) {
   }
 }
 
-void draw_right(const Picture& picture, Rect plot, const ValueAxis& axis, std::span<const RightToken> tokens, Color color) {
+void draw_right(const Picture& picture, const Plot& plot, const ValueAxis& axis, std::span<const RightToken> tokens, Color color) {
+  const Within inside(picture.canvas, plot);
   const float side = 8 * picture.s;
   for (const RightToken& token : tokens) {
     const Point at{picture.data.tokens.x_of(plot, token.place), height_of(plot, axis, token.probability)};
@@ -180,7 +181,8 @@ void draw_lanes(const Picture& picture) {
   const float room = bottom - picture.curves.y - 2 * name;
   if (room < 40 * s || width < 60 * s || !has_axis) picture.canvas.left_out();
   if (room < 40 * s || width < 60 * s) return;
-  const Rect plot{left, picture.curves.y + name, width, 0.55f * room}, below{left, plot.bottom() + name, width, 0.45f * room};
+  const auto lane = [&](float top, float height) { return zoomed(picture.canvas, {left, top, width, height}, true, false, picture.frame); };
+  const Plot plot = lane(picture.curves.y + name, 0.55f * room), below = lane(plot.bottom() + name, 0.45f * room);
   const std::string of_next = data.window ? Views::tr("probability of the token that follows, in a window of the run")
                                           : Views::tr("probability of the token that follows");
   const ValueAxis unit{0, 1}, both_ways{-1, 1};
@@ -195,7 +197,7 @@ void draw_lanes(const Picture& picture) {
   draw_curve(picture.canvas, below, both_ways, data.difference, {picture.frame.theme.ink}, s, picture.frame);
   draw_cursor_line(picture.canvas, below, data.tokens, picture.frame);
   if (has_axis) draw_token_axis(picture.canvas, below, data.tokens, picture.frame);
-  picture.canvas.hit({plot.x, plot.y, plot.w, below.bottom() - plot.y}, {{PredictionsSheets::tokens, 0}, 1, data.tokens.count(), 0, 0});
+  for (const Plot& each : {plot, below}) hit_plot(picture.canvas, each, {{PredictionsSheets::tokens, 0}, 1, data.tokens.count(), 0, 0});
 }
 
 }  // namespace

@@ -76,7 +76,8 @@ struct Picture {
   Canvas& canvas;
   const Frame& frame;
   float s;
-  Rect tokens, ribbons, boxes;
+  Plot plot;  // all of it: enlarged downwards alone, so that texts and gates stay readable
+  Rect tokens, boxes;
   std::int64_t first_token = 0, last_token = 0;  // of data.tokens: those that fit
   std::vector<std::int64_t> shown_boxes;         // of data.boxes: those that fit
   float row_height = 0, box_height = 0, box_gap = 0;
@@ -119,30 +120,32 @@ struct Picture {
 Picture::Picture(const RoutingData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
     : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
   const Rect inner = inset(area, 8 * s);
+  plot = zoomed(canvas, inner, false, true, frame);
+  const Rect& all_of_it = plot.all;
+  const float zoom = plot.h > 0 ? all_of_it.h / plot.h : 1;
   const float token_width = std::min(0.28f * inner.w, 150 * s), box_width = std::min(0.48f * inner.w, 300 * s);
-  tokens = {inner.x, inner.y, token_width, inner.h};
-  boxes = {inner.right() - box_width, inner.y, box_width, inner.h};
-  ribbons = {tokens.right(), inner.y, boxes.x - tokens.right(), inner.h};
+  tokens = {inner.x, all_of_it.y, token_width, all_of_it.h};
+  boxes = {inner.right() - box_width, all_of_it.y, box_width, all_of_it.h};
 
-  row_height = 24 * s;
-  const auto rows = std::max<std::int64_t>(1, static_cast<std::int64_t>(inner.h / row_height));
+  row_height = 24 * s * zoom;
+  const auto rows = std::max<std::int64_t>(1, static_cast<std::int64_t>(all_of_it.h / row_height));
   const std::int64_t later = std::min<std::int64_t>({kLater, rows / 5, std::ssize(data.tokens) - 1 - cursor_index()});
   last_token = cursor_index() + later + 1;
   first_token = std::max<std::int64_t>(0, last_token - rows);
-  tokens.y += (inner.h - row_height * static_cast<float>(last_token - first_token)) / 2;
+  tokens.y += (tokens.h - row_height * static_cast<float>(last_token - first_token)) / 2;
 
   box_gap = 6 * s;
   const float least = 24 * s, note = 18 * s;  // a line says how many are hidden
   const auto fit = [&](float height) {
     return std::max<std::int64_t>(1, static_cast<std::int64_t>((height + box_gap) / (least + box_gap)));
   };
-  const bool all = fit(inner.h) >= std::ssize(data.boxes);
-  const float height = all ? inner.h : inner.h - note;
+  const bool all = fit(boxes.h) >= std::ssize(data.boxes);
+  const float height = all ? boxes.h : boxes.h - note;
   std::vector<bool> important;
   for (const PartitionBox& box : data.boxes) important.push_back(box.written || box.shared || box.slot == data.chosen_slot);
   shown_boxes = choose_shown(std::ssize(data.boxes), fit(height), important);
   const auto count = static_cast<float>(shown_boxes.size());
-  box_height = std::min(62 * s, (height - box_gap * (count - 1)) / count);
+  box_height = std::min(62 * s * zoom, (height - box_gap * (count - 1)) / count);
   if (all) boxes.y += (height - count * box_height - (count - 1) * box_gap) / 2;
 }
 
@@ -166,20 +169,21 @@ void draw_token_row(const Picture& picture, std::int64_t index) {
   const RoutedToken& token = picture.data.tokens[static_cast<std::size_t>(index)];
   const Theme& theme = picture.frame.theme;
   const bool current = token.token == picture.data.token, unread = token.token > picture.data.token;
-  const Rect row = picture.token_rect(index), chip = inset(row, 1.5f * picture.s);
+  const Rect row = picture.token_rect(index), chip = inset(row, 1.5f * picture.s), shown = seen(picture.plot, row);
   if (current) picture.canvas.fill_rect(chip, theme.panel, 3 * picture.s);
   if (token.needle) picture.canvas.fill_rect(chip, faded(theme.needle, unread ? 0.15f : 0.35f), 3 * picture.s);
   if (current) picture.canvas.stroke_rect(chip, theme.accent, 2 * picture.s, 3 * picture.s);
   const TextStyle position = value(picture.frame, kSmallType, token.needle && !unread ? theme.ink : theme.faint);
   const TextStyle style = label(picture.frame, kTokenType, unread ? theme.faint : theme.ink, Align::right, current);
-  const float y = row.y + row.h / 2;
+  picture.canvas.hit(row, {{RoutingSheets::tokens, index}});
+  if (shown.h < kTokenType * picture.s) return;
+  const float y = shown.y + shown.h / 2;
   const std::string number = std::to_string(token.token);
   const float number_width = picture.canvas.text_width(number, position) + 14 * picture.s;
   const float text_width = row.w - 14 * picture.s;
   const bool room = picture.canvas.text_width(token.text, style) + number_width <= text_width;
   if (room) picture.canvas.text({row.x + 6 * picture.s, y}, number, position);
   token_text(picture.canvas, {row.right() - 8 * picture.s, y}, token.text, style, text_width);
-  picture.canvas.hit(row, {{RoutingSheets::tokens, index}});
 }
 
 }  // namespace
@@ -222,6 +226,11 @@ void draw_load_line(const Picture& picture, const PartitionBox& box, Rect row) {
   const TextStyle faint = label(picture.frame, kSmallType, picture.frame.theme.faint);
   const std::string alarm_text = alarm_words(box.alarm);
   const float alarm_width = alarm_text.empty() ? 0 : picture.canvas.text_width(alarm_text, alarm) + 8 * picture.s;
+  const float number_width = picture.canvas.text_width(load_texts(box).back(), faint) + 8 * picture.s;
+  if (!alarm_text.empty() && alarm_width + number_width > row.w) {
+    picture.canvas.left_out();
+    return fitted_text(picture.canvas, {row.right(), row.y + row.h / 2}, alarm_text, alarm, row.w);
+  }
   const float y = row.y + row.h / 2, room = row.w - alarm_width;
   const std::vector<std::string> texts = load_texts(box);
   const auto fits = [&](const std::string& text) { return picture.canvas.text_width(text, faint) <= room; };
@@ -241,12 +250,14 @@ void draw_box(const Picture& picture, std::int64_t place) {
   picture.canvas.fill_rect(box, theme.panel, 3 * s);
   picture.canvas.fill_rect({box.x, box.y, 6 * s, box.h}, faded(identity, partition.written ? 1 : 0.5f), 3 * s);
   picture.canvas.stroke_rect(box, partition.written ? identity : theme.line, (partition.written ? 2 : 1) * s, 3 * s);
+  picture.canvas.hit(box, {{RoutingSheets::partitions, partition.slot}});
+  const Rect shown = seen(picture.plot, box);
   const float line = 18 * s, left = box.x + 16 * s, width = box.w - 28 * s;
-  const bool two_lines = box.h >= 2.2f * line;
-  const float top = box.y + (box.h - (two_lines ? 2.1f : 1.0f) * line) / 2;
+  if (shown.h < line) return;
+  const bool two_lines = shown.h >= 2.2f * line;
+  const float top = shown.y + (shown.h - (two_lines ? 2.1f : 1.0f) * line) / 2;
   draw_gate_line(picture, partition, {left, top, width, line});
   if (two_lines) draw_load_line(picture, partition, {left, top + 1.1f * line, width, line});
-  picture.canvas.hit(box, {{RoutingSheets::partitions, partition.slot}});
 }
 
 void draw_hidden_count(const Picture& picture) {
@@ -254,6 +265,7 @@ void draw_hidden_count(const Picture& picture) {
   if (shown == all) return;
   picture.canvas.left_out();
   const Point at{picture.boxes.x + 16 * picture.s, picture.boxes.bottom() - 7 * picture.s};
+  if (!holds_text(picture.plot, at, {0, kSmallType * picture.s})) return;
   fitted_text(picture.canvas, at, Views::tr("{} of {} shown", shown, all), label(picture.frame, kSmallType, picture.frame.theme.faint),
               picture.boxes.w - 16 * picture.s);
 }
@@ -276,6 +288,15 @@ void draw_travelling_chips(const Picture& picture) {
       picture.canvas.text(at, token.text, style);
     }
   }
+}
+
+void draw_picture(const Picture& picture) {
+  const Within inside(picture.canvas, picture.plot);
+  for (std::int64_t i = picture.first_token; i < picture.last_token; ++i) draw_ribbons_of(picture, i);
+  for (std::int64_t i = picture.first_token; i < picture.last_token; ++i) draw_token_row(picture, i);
+  for (std::int64_t place = 0; place < std::ssize(picture.shown_boxes); ++place) draw_box(picture, place);
+  draw_hidden_count(picture);
+  if (picture.data.moving()) draw_travelling_chips(picture);
 }
 
 class RoutingView : public View {
@@ -344,13 +365,8 @@ void draw(const RoutingData& data, Canvas& canvas, Rect area, const Frame& frame
     draw_message(canvas, area, frame, data.headline, data.detail);
     return;
   }
-  const Picture picture(data, canvas, area, frame);
   canvas.push_clip(area);
-  for (std::int64_t i = picture.first_token; i < picture.last_token; ++i) draw_ribbons_of(picture, i);
-  for (std::int64_t i = picture.first_token; i < picture.last_token; ++i) draw_token_row(picture, i);
-  for (std::int64_t place = 0; place < std::ssize(picture.shown_boxes); ++place) draw_box(picture, place);
-  draw_hidden_count(picture);
-  if (data.moving()) draw_travelling_chips(picture);
+  draw_picture({data, canvas, area, frame});
   canvas.pop_clip();
 }
 

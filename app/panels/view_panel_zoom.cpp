@@ -116,8 +116,12 @@ void ViewPanel::turn_wheel(const QWheelEvent& wheel) {
 QString ViewPanel::in_sight() const {
   const HitRegions::ZoomPlot* plot = main_plot();
   if (!plot || !shows_part()) return {};
-  const std::optional<HitRegions::InSight> seen = surface_->hits().in_sight(*plot);
-  return seen ? QString::fromStdString(range_of(view_->sheets(), seen->first, seen->last)) : QString();
+  std::optional<std::pair<Hit, Hit>> ends;
+  if (const std::optional<HitRegions::InSight> seen = surface_->hits().in_sight(*plot); seen)
+    ends = std::pair(seen->first, seen->last);
+  else
+    ends = surface_->hits().things_in_sight(*plot);
+  return ends ? QString::fromStdString(range_of(view_->sheets(), ends->first, ends->second)) : QString();
 }
 
 /// It has been drawn.

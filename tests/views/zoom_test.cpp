@@ -57,7 +57,7 @@ TEST_CASE("zoom: what lies under the pointer is what lies there of the whole, in
   }
   CHECK(places > 100);
   for (const char* id : {"state", "timeline", "writes", "decay", "remembered", "delta_rule", "head_gates", "similarity", "spectrum",
-                         "attention", "choices", "experts", "needle", "difference", "branches"}) {
+                         "attention", "choices", "experts", "needle", "difference", "branches", "routing", "model_map", "predictions"}) {
     INFO(id);
     CHECK(zooming.contains(id));
   }
@@ -77,6 +77,16 @@ TEST_CASE("zoom: a hit region of which a part is in sight names its corners") {
   CHECK((hits.at({95, 45}) == Hit{0, 4, 19}));
   hits.clear();
   CHECK(hits.plots().empty());
+}
+
+TEST_CASE("zoom: of single places those are named of which half is in sight") {
+  HitRegions hits;
+  for (int i = 0; i < 4; ++i) hits.add({0, 30.0f * static_cast<float>(i) - 20, 50, 30}, {0, 0, 50, 60}, {{1, 5 - i}});
+  hits.add({60, 0, 50, 30}, {0, 0, 200, 200}, {{2, 0}});
+  const auto seen = hits.things_in_sight({{0, 0, 50, 60}, true, true});
+  REQUIRE(seen.has_value());
+  CHECK((seen->first == Hit{1, 3}));
+  CHECK((seen->second == Hit{1, 4}));
 }
 
 TEST_CASE("zoom: of the axes that are not all in sight the range is said in their words") {

@@ -208,11 +208,26 @@ TEST_CASE("zoom: the needle grid keeps its axes, and what a cell says stays in w
   CHECK(zooming.hit(zooming.place(0.01, 0.01))->at[0] == 0);
 }
 
-TEST_CASE("zoom: a view without plots is enlarged as a whole") {
+TEST_CASE("zoom: what routing, the model map and predictions say around their pictures stays; what is in sight is named") {
+  for (const char* view : {"routing", "model_map", "predictions"}) {
+    INFO(view);
+    Zooming zooming(view);
+    const HitRegions::ZoomPlot before = zooming.panel().hits().plots().front();
+    for (int turn = 0; turn < 6; ++turn) zooming.wheel(zooming.place(0.5, 0.95), 120, Qt::ControlModifier);
+    CHECK(zooming.panel().zoom() > 3);
+    const Rect after = zooming.plot();
+    CHECK((after.x == before.rect.x && after.y == before.rect.y && after.w == before.rect.w && after.h == before.rect.h));
+    CHECK_FALSE(zooming.panel().in_sight().isEmpty());
+    zooming.press(Qt::Key_0);
+    CHECK(zooming.panel().zoom() == 1);
+  }
+}
+
+TEST_CASE("zoom: what has no plot, a message, is enlarged as a whole") {
   TestWindow test;
   test.open();
   ViewPanel& panel = *test.window.stage().panels().front();
-  panel.set_view(*find_view("model_map"));
+  panel.set_view(*find_view("experts"));
   panel.surface().setFocus();
   panel.surface().repaint();
   REQUIRE(panel.hits().plots().empty());
