@@ -411,7 +411,8 @@ void PromptPage::count() {
   }
   read_->setEnabled(true);
   const std::shared_ptr<const Tokenizer>& tokenizer = navigator_.facts().tokenizer;
-  if (!tokenizer && navigator_.facts().is_elsewhere) count_->setText(tr("The engine counts its tokens when it reads it."));
+  if (!tokenizer && navigator_.facts().is_elsewhere)
+    count_->setText(tr("The engine counts its tokens when it reads it. A chat is read with --chat: its template is with the engine."));
   if (!tokenizer) return;
   const std::shared_ptr<const chat::TemplateFolder> folder = is_chat() ? navigator_.facts().chat : nullptr;
   read_->setEnabled(!folder);  // in a chat, once it is known what the model would read

@@ -17,7 +17,7 @@
   // ---- The stage
 
   const state = {step: 0, token: 0, stop: -1, timer: 0, picture: null, revealed: [], predicted: []};
-  let panels = [];  // {view, name of the model, canvas, said}
+  let panels = [];  // {view, name of the model, figure, canvas, said}
 
   const run = () => data.runs[state.picture.run];
   const range = () => {
@@ -41,11 +41,22 @@
     canvas.style.aspectRatio = `${facts.size[0]} / ${facts.size[1]}`;
     said.className = 'unseen said';
     figure.append(head, canvas, said);
-    const panel = {view, name, canvas, said};
+    const panel = {view, name, figure, canvas, said};
     canvas.addEventListener('pointermove', (event) => event.pointerType === 'mouse' && point(panel, event));
     canvas.addEventListener('pointerleave', hideTip);
     canvas.addEventListener('click', (event) => choose(panel, event));
-    return {figure, panel};
+    return panel;
+  }
+
+  /// On a narrow screen, where views stand below each other, the lesson's first view, of each model, stands in its text: below what to look
+  /// at, or, once it shows the answer, below the answer. The others follow the text.
+  const narrow = matchMedia('(max-width: 60rem)');
+  function placeViews() {
+    const inText = narrow.matches && steps.length > 0, question = (panel) => data.views[panel.view].question;
+    const named = panels.filter((panel) => inText && question(panel) === question(panels[0]));
+    element(element('verdict').textContent ? 'verdict' : 'caption').after(element('named'));
+    element('named').replaceChildren(...named.map((panel) => panel.figure));
+    element('stage').replaceChildren(...panels.filter((panel) => !named.includes(panel)).map((panel) => panel.figure));
   }
 
   async function draw(panel) {
@@ -178,10 +189,9 @@
     const same = state.picture && [...state.picture.views, ...state.picture.letters].join() === [...picture.views, ...picture.letters].join();
     state.picture = picture;
     if (!same) {
-      const made = picture.views.map((view, i) => makePanel(view, picture.letters[i]));
-      panels = made.map(({panel}) => panel);
-      element('stage').replaceChildren(...made.map(({figure}) => figure));
+      panels = picture.views.map((view, i) => makePanel(view, picture.letters[i]));
     }
+    placeViews();
     showText();
     const moves = plays && picture.play !== null && picture.play < picture.token && !stillWanted.matches;
     const drawn = goTo(moves ? picture.play : picture.token);
@@ -236,9 +246,12 @@
     takeOver();
     state.revealed[state.step] = true;
     if (choice !== undefined) state.predicted[state.step] = choice;
+    const chosenByButton = element('choices').contains(document.activeElement);
     showStep();
-    element('verdict').scrollIntoView({block: 'nearest'});
-    return show(pictureOf(), true);
+    if (chosenByButton) element('verdict').focus({preventScroll: true});  // the button is gone
+    const drawn = show(pictureOf(), true);
+    element('verdict').scrollIntoView({block: narrow.matches ? 'start' : 'nearest'});
+    return drawn;
   }
   function next() {
     if (!isRevealed()) return reveal();
@@ -293,6 +306,10 @@
     drawAll();
   });
   element('slider').addEventListener('input', (event) => { takeOver(); goTo(Number(event.target.value)); });
+  // What is scrolled to, by the keyboard's focus too, does not end behind the foot of the page, which stays in sight.
+  const foot = document.querySelector('footer');
+  new ResizeObserver(() => { root.style.scrollPaddingBottom = `${foot.offsetHeight + 8}px`; }).observe(foot);
+  narrow.addEventListener('change', () => { placeViews(); drawAll(); });
   darkWanted.addEventListener('change', drawAll);
   addEventListener('resize', drawAll);
   addEventListener('scroll', hideTip, {passive: true});

@@ -33,6 +33,8 @@ class Browser {
   virtual std::string name() const = 0;
   /// Of the page at this address, once it says that it is ready. Throws std::runtime_error.
   virtual std::string dom(const std::string& address) = 0;
+  /// Of the window in which it comes.
+  int width = 1200;
 };
 
 class Chromium : public Browser {
@@ -42,9 +44,10 @@ class Chromium : public Browser {
   std::string dom(const std::string& address) override {
     QProcess process;
     process.setProcessChannelMode(QProcess::SeparateChannels);
-    process.start(program_, {"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                             "--user-data-dir=" + folder_.filePath("profile"), "--dump-dom", "--window-size=1200,900",
-                             "--virtual-time-budget=20000", QString::fromStdString(address)});
+    process.start(
+        program_,
+        {"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir=" + folder_.filePath("profile"),
+         "--dump-dom", QStringLiteral("--window-size=%1,900").arg(width), "--virtual-time-budget=20000", QString::fromStdString(address)});
     if (!process.waitForFinished(browser_patience_ms)) throw std::runtime_error("Chromium does not end");
     std::string dom = process.readAllStandardOutput().toStdString();
     if (dom.find("data-ready=\"yes\"") == std::string::npos)
@@ -90,6 +93,7 @@ class Firefox : public Browser {
   }
   std::string name() const override { return "Firefox"; }
   std::string dom(const std::string& address) override {
+    ask("WebDriver:SetWindowRect", {{"width", width}, {"height", 900}});
     ask("WebDriver:Navigate", {{"url", "about:blank"}});  // another place on the same page loads nothing
     ask("WebDriver:Navigate", {{"url", QString::fromStdString(address)}});
     QElapsedTimer waited;

@@ -144,6 +144,18 @@ TEST_CASE("page in a browser: a lesson goes to its steps, asks, and says the run
     CHECK(wrong.find(">✓  more</button>") != std::string::npos);
     CHECK(text_of(page.at("step=2&answer=2"), "verdict") == "As you predicted. The run’s answer: 4.");
     CHECK(text_of(page.at("step=2&answer=0"), "verdict") == "The run’s answer: 4.");
+
+    const auto order = [](const std::string& dom, std::initializer_list<const char*> parts) {
+      std::vector<std::size_t> places;
+      for (const char* part : parts) places.push_back(dom.find(part));
+      CHECK(places.back() != std::string::npos);
+      CHECK(std::ranges::is_sorted(places));
+    };
+    order(open, {"id=\"caption\"", "id=\"prose\"", "id=\"question\"", "<figure>"});
+    browser.width = 600;  // a phone's
+    order(page.at("step=2"), {"id=\"caption\"", "<figure>", "id=\"prose\"", "id=\"question\""});
+    order(page.at("step=2&answer=2"), {"id=\"caption\"", "id=\"question\"", "id=\"verdict\"", "<figure>", "id=\"reveal\""});
+    browser.width = 1200;
   });
 }
 

@@ -205,6 +205,19 @@ TEST_CASE("prompt: tokens are counted; an unknown word is named with those most 
   CHECK_FALSE(test.text().extraSelections().isEmpty());
 }
 
+TEST_CASE("prompt: with the model on an engine the page says where its chat form and its tokens come from") {
+  PromptWindow test;
+  test.source.known = {.no_text = {}, .vocab = 1000, .tokenizer = nullptr, .chat = nullptr, .is_elsewhere = true};
+  test.open();
+  test.ask();
+  test.write("the code of yannick");
+  const auto said = [&] {
+    return std::ranges::any_of(test.page().findChildren<QLabel*>(), [](const QLabel* label) { return label->text().contains("--chat"); });
+  };
+  CHECK(QTest::qWaitFor(said, long_enough_ms));
+  CHECK_FALSE(test.page().findChild<QCheckBox*>()->isVisible());
+}
+
 TEST_CASE("prompt: new needles are drawn at random, as long, as many and as deep as is asked for") {
   const auto checkpoint = open_checkpoint(default_run().checkpoint);
   PromptWindow test;
