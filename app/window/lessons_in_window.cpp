@@ -67,7 +67,9 @@ void MainWindow::open_lesson(const std::filesystem::path& path) {
     difference_wanted_before_lesson_ = rows_->is_difference_shown();
     rows_->set_difference_shown(false);  // a lesson shows its own views, no others
     std::optional<LessonMarks> marks = lesson_progress_.of(lesson);
+    const bool was_chosen_there = lesson_page_->isAncestorOf(focusWidget());
     lesson_->start(std::move(lesson), std::move(marks));
+    if (was_chosen_there) focused_->surface().setFocus();  // else Qt gives the keyboard to the button that leaves it
   } catch (const std::exception& error) {
     show_error(QString::fromUtf8(error.what()));
   }

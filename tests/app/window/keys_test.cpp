@@ -1,4 +1,5 @@
 #include <QAction>
+#include <QListWidget>
 #include <QMenu>
 #include <QMenuBar>
 #include <QSignalSpy>
@@ -314,6 +315,16 @@ TEST_CASE("Enter presses the button that has the keyboard") {
   back->setFocus();
   QTest::keyClick(back, Qt::Key_Return);
   CHECK(test.window.side().page() == SidePage::inspector);
+}
+
+TEST_CASE("a lesson chosen from the list has the keyboard at its picture, where Space plays, not at the button that leaves it") {
+  TestWindow test;
+  test.open();
+  test.press(Qt::Key_F2);
+  REQUIRE(qobject_cast<QListWidget*>(QApplication::focusWidget()));
+  TestWindow::type_key(Qt::Key_Return);
+  REQUIRE(test.window.lesson().lesson());
+  CHECK(test.window.focused_panel().surface().hasFocus());
 }
 
 TEST_CASE("letters typed in a list box choose in it, and are no commands there") {
