@@ -120,9 +120,9 @@ struct Picture {
 Picture::Picture(const RoutingData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
     : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
   const Rect inner = inset(area, 8 * s);
-  plot = zoomed(canvas, inner, false, true, frame);
-  const Rect& all_of_it = plot.all;
-  const float zoom = plot.h > 0 ? all_of_it.h / plot.h : 1;
+  plot = zoomed(canvas, area, false, true, frame);
+  const float zoom = plot.h > 0 ? plot.all.h / plot.h : 1;
+  const Rect all_of_it{inner.x, plot.all.y + 8 * s * zoom, inner.w, inner.h * zoom};
   const float token_width = std::min(0.28f * inner.w, 150 * s), box_width = std::min(0.48f * inner.w, 300 * s);
   tokens = {inner.x, all_of_it.y, token_width, all_of_it.h};
   boxes = {inner.right() - box_width, all_of_it.y, box_width, all_of_it.h};
