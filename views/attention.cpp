@@ -228,8 +228,8 @@ void draw_map(const Picture& picture) {
   if (data.known < data.parts) notes.push_back(Views::tr("{} of {} parts worked out, the rest hatched", data.known, data.parts));
   if (const std::string gathered = gathered_text(picture.canvas, data.cells, map); !gathered.empty()) notes.push_back(gathered);
   if (data.most > 1.01f * data.shading.range.high) notes.push_back(Views::tr("up to {}", number(data.most, 3)));
-  fitted_text(picture.canvas, {map.x, map.y - 8 * s}, joined(notes, "; "), label(picture.frame, kSmallType, picture.frame.theme.faint),
-              map.w);
+  clauses_text(picture.canvas, {map.x, map.y - 8 * s}, joined(notes, "; "), label(picture.frame, kSmallType, picture.frame.theme.faint),
+               map.w);
 }
 
 /// Of what is asked for, what is shown.

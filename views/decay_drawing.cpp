@@ -91,9 +91,11 @@ void draw_cells(const Picture& picture) {
                            : data.names_alpha ? Views::tr("colour: α, the part that each token keeps")
                                               : Views::tr("colour: 1 − α, the part that each token takes");
   const std::string gathered = gathered_text(canvas, data.cells, rect);
-  fitted_text(canvas, {picture.title.x, rect.y - 8 * s},
-              fmt::format("{} ↓   {}{}{}", data.channel_word, what, gathered.empty() ? "" : "; ", gathered),
-              label(picture.frame, kSmallType, picture.frame.theme.faint), picture.cells.right() - picture.title.x);
+  const TextStyle note = label(picture.frame, kSmallType, picture.frame.theme.faint);
+  const std::string of_all = fmt::format("{} ↓   {}", data.channel_word, what);
+  const std::string with_gathered = gathered.empty() ? of_all : fmt::format("{}; {}", of_all, gathered);
+  const float room = picture.cells.right() - picture.title.x;
+  fitted_text(canvas, {picture.title.x, rect.y - 8 * s}, fitting(canvas, with_gathered, of_all, note, room), note, room);
   draw_color_bar(canvas, {picture.cells.right() + 8 * s, rect.y, 12 * s, rect.h}, data.coloring->scale(), data.coloring->marks,
                  picture.frame);
   draw_cursor_line(canvas, picture.cells, data.tokens, picture.frame);
@@ -187,7 +189,7 @@ void draw_ranks(const Picture& picture) {
   draw_rank_bars(picture, axis);
   draw_dashes(picture, plot, height_of(plot, axis, static_cast<double>(data.run)));
   const TextStyle below = label(picture.frame, kSmallType, picture.frame.theme.faint);
-  fitted_text(picture.canvas, {plot.x, plot.bottom() + 11 * picture.s}, ranked_words(data), below, plot.w);
+  clauses_text(picture.canvas, {plot.x, plot.bottom() + 11 * picture.s}, ranked_words(data), below, plot.w, true);
 }
 
 }  // namespace

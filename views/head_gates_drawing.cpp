@@ -69,18 +69,20 @@ void draw_contest_notes(const Picture& picture, Rect area, float y) {
   const float s = picture.s;
   const auto note_of = [](const GateNow& gate) { return Views::tr("margin {:.2f}, entropy {:.2f}", gate.margin, gate.entropy); };
   const TextStyle faint = label(picture.frame, kSmallType, theme.faint, Align::right);
-  fitted_text(picture.canvas, {area.x + area.w / 2 - 8 * s, y}, note_of(data.q), faint, area.w / 2 - 8 * s);
+  clauses_text(picture.canvas, {area.x + area.w / 2 - 8 * s, y}, note_of(data.q), faint, area.w / 2 - 8 * s, true);
   TextStyle right = faint;
   right.align = Align::left;
-  fitted_text(picture.canvas, {area.x + area.w / 2 + 8 * s, y}, note_of(data.k), right, area.w / 2 - 8 * s);
+  clauses_text(picture.canvas, {area.x + area.w / 2 + 8 * s, y}, note_of(data.k), right, area.w / 2 - 8 * s, true);
   std::string last = data.lambda != 1 ? (data.q.probe.empty() ? Views::tr("Outlines appear when the gates at λ have been worked out.")
                                                               : Views::tr("Outlined: {}", lambda_words(data.lambda)))
                                       : "";
-  if (last.empty() && data.effective)
-    last = Views::tr("If G^Q were 1, the layer's output would change by {} % of itself.",
-                     *data.effective < 0.1f ? number(100 * *data.effective, 2) : fmt::format("{:.0f}", 100 * *data.effective));
-  fitted_text(picture.canvas, {area.x + area.w / 2, y + kNote * s}, last, label(picture.frame, kSmallType, theme.ink, Align::center),
-              area.w);
+  const TextStyle style = label(picture.frame, kSmallType, theme.ink, Align::center);
+  if (last.empty() && data.effective) {
+    const std::string percent = *data.effective < 0.1f ? number(100 * *data.effective, 2) : fmt::format("{:.0f}", 100 * *data.effective);
+    last = fitting(picture.canvas, Views::tr("If G^Q were 1, the layer's output would change by {} % of itself.", percent),
+                   Views::tr("If G^Q were 1: output changes by {} %", percent), style, area.w);
+  }
+  clauses_text(picture.canvas, {area.x + area.w / 2, y + kNote * s}, last, style, area.w, true);
 }
 
 /// Every head's read gate leftwards, its write gate rightwards.

@@ -53,15 +53,17 @@ struct Picture {
 Picture::Picture(const NeedleData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
     : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
   const Rect inner = inset(area, 8 * s);
-  const float name = 30 * s, gap = 18 * s;       // name: of the value axis, and the legend
-  const float narrow = 320 * s, wide = 420 * s;  // room for the parts alone; for the causes beside them
+  const float name = 30 * s, gap = 18 * s;  // name: of the value axis, and the legend
+  const bool fills = frame.shown.fills;
+  const float narrow = (fills ? 260 : 320) * s, low = (fills ? 250 : 290) * s;  // room for the parts alone
+  const float wide = 420 * s;                                                   // for the causes beside them
   title = {inner.x, inner.y, inner.w, std::min(caption_height(frame), inner.h)};
   Rect body{inner.x, title.bottom() + 2 * s, inner.w, inner.bottom() - title.bottom() - 2 * s};
   Rect lists{};
   if (body.w >= 720 * s && body.h >= 140 * s) {
     lists = {body.x + 0.56f * body.w + gap, body.y, 0.44f * body.w - gap, body.h};
     body.w *= 0.56f;
-  } else if (body.w >= narrow && body.h >= 290 * s) {
+  } else if (body.w >= narrow && body.h >= low) {
     const float rows = static_cast<float>(std::clamp<std::int64_t>(std::ssize(data.parts), 4, 7)) + 1.5f;
     const float height = std::min(0.46f * body.h, rows * row());
     lists = {body.x, body.bottom() - height, body.w, height};
@@ -95,7 +97,7 @@ void draw_title(const Picture& picture) {
   const std::string brief = Views::tr("{:.2f} clear; {}", data.parts.front().clear, losses(data));
   const std::string_view shorter = fitting(picture.canvas, long_enough, brief, bold, picture.title.w);
   clauses_text(picture.canvas, {picture.title.x, picture.title.y + picture.title.h / 2},
-               fitting(picture.canvas, full, shorter, bold, picture.title.w), bold, picture.title.w);
+               fitting(picture.canvas, full, shorter, bold, picture.title.w), bold, picture.title.w, true);
 }
 
 /// A mark above the mean's curve, with how far it fell and at which token where there is room.

@@ -60,8 +60,8 @@ struct Picture : Places {
   float others_width(Rect column) const;
 };
 
-/// The matrix as large as fits, in square cells unless it is far wider than high (Mamba: 16 × 1536); its axes, the change of its rows and
-/// its colour bar; what follows may stand right of `bar`.
+/// The matrix as large as fits, in square cells unless it is far wider than high (Mamba: 16 × 1536) or fills its room; its axes, the change
+/// of its rows and its colour bar; what follows may stand right of `bar`.
 Places Picture::matrix_in(Rect room, bool without_axes) const {
   Places places;
   places.compact = without_axes;
@@ -72,10 +72,15 @@ Places Picture::matrix_in(Rect room, bool without_axes) const {
   const float w = std::max(1.0f, room.w - ticks_width - gap() - changes_width - gap() - bar_width - numbers_width);
   const float h = std::max(1.0f, room.h - 3 * small);
   float cell = std::min(w / static_cast<float>(data.columns), h / static_cast<float>(data.rows));
+  float height = std::max(cell, std::min(h, cell * static_cast<float>(data.columns) / kWidest) / static_cast<float>(data.rows));
+  if (frame.shown.fills) {
+    constexpr float stretched = 1.6f;
+    height = std::max(height, std::min(h / static_cast<float>(data.rows), stretched * cell));
+    cell = std::max(cell, std::min(w / static_cast<float>(data.columns), stretched * height));
+  }
+  if (height > 4) height = std::floor(height);
   if (cell > 4) cell = std::floor(cell);
   const float width = cell * static_cast<float>(data.columns);
-  float height = std::max(cell, std::min(h, width / kWidest) / static_cast<float>(data.rows));
-  if (height > 4) height = std::floor(height);
   const Rect& map = places.main = {room.x + ticks_width, room.y + small, width, height * static_cast<float>(data.rows)};
   places.changes = {map.right() + gap(), map.y, changes_width, map.h};
   places.bar = {places.changes.right() + gap(), map.y, bar_width, map.h};
@@ -151,7 +156,7 @@ Picture::Picture(const StateData& data_, Canvas& canvas_, Rect area, const Frame
   const Rect body{inner.x, title.bottom(), inner.w, inner.bottom() - title.bottom()};
   Places best = words_below(body, false);
   for (const Places& other : {words_beside(body), has_others() ? words_below(body, true) : Places{}})
-    if (!other.compact && other.main.w > 1.1f * best.main.w) best = other;
+    if (!other.compact && other.main.w * other.main.h > 1.21f * best.main.w * best.main.h) best = other;
   static_cast<Places&>(*this) = best;
   if (has_room()) {
     main = zoomed(canvas, main, true, true, frame);

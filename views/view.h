@@ -49,6 +49,7 @@ struct Shown {
   bool color_bars = true;                // their place stays
   bool bar_room = true;                  // false: not even that, for one bar of several drawings stands elsewhere
   bool hints = true;                     // what the pointer and keys of the window would do
+  bool fills = false;                    // a picture takes the room there is, though its cells are not square then
   bool cursor = true;                    // what is chosen stands out, and a bar says which part of the text is in sight
   float ticks = 1;                       // how densely they stand, of the usual
   std::vector<std::int64_t> found = {};  // tokens in which a search has found its words, ascending: they stand out in the text

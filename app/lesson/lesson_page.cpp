@@ -2,6 +2,8 @@
 
 #include <QAccessible>
 #include <QMenu>
+#include <QResizeEvent>
+#include <QScrollBar>
 #include <QTextBlock>
 #include <QTextDocument>
 #include <QTextDocumentFragment>
@@ -57,6 +59,27 @@ void set_markdown(QLabel* label, const std::string& text) {
 QString with_key(const QString& words, const QAction* action) {
   const QString key = action->shortcut().toString(QKeySequence::NativeText);
   return key.isEmpty() ? words : QStringLiteral("%1 (%2)").arg(words, key);
+}
+
+/// In lines of at most `room`, broken at spaces.
+QString in_lines(const QString& words, const QFontMetrics& metrics, int room) {
+  QString lines, line;
+  for (const QString& word : words.split(' ')) {
+    const QString longer = line.isNull() ? word : line + ' ' + word;
+    const bool fits = line.isNull() || metrics.horizontalAdvance(longer) <= room;
+    if (!fits) lines += line + '\n';
+    line = fits ? longer : word;
+  }
+  return lines + line;
+}
+
+/// What it says, in as many lines as it needs to be no wider than `room`.
+void set_words(QPushButton& button, const QString& words, int room) {
+  button.ensurePolished();
+  button.setText(words);
+  const int around = button.sizeHint().width() - button.fontMetrics().horizontalAdvance(words);
+  button.setText(in_lines(words, button.fontMetrics(), room - around));
+  button.setAccessibleName(words);
 }
 
 std::vector<LessonEntry> lesson_entries() {
@@ -205,8 +228,10 @@ void LessonPage::set_frame(const Frame& frame) {
 }
 
 void LessonPage::set_room(std::optional<int> width, bool low) {
+  const bool changed = maximumWidth() != width.value_or(QWIDGETSIZE_MAX);
   setMinimumWidth(width.value_or(0));
   setMaximumWidth(width.value_or(QWIDGETSIZE_MAX));
+  if (changed) fit_words();
   QWidget* const above_buttons = low ? scroll_->widget() : widget(1);
   if (buttons_below_->parentWidget() == above_buttons) return;
   QWidget* const focused = window()->focusWidget();
@@ -217,6 +242,25 @@ void LessonPage::set_room(std::optional<int> width, bool low) {
   buttons_below_->show();
   leave_->show();
   if (was_here) focused->setFocus();  // a widget that changes its parent loses it
+}
+
+void LessonPage::resizeEvent(QResizeEvent* event) {
+  QStackedWidget::resizeEvent(event);
+  if (event->size().width() != event->oldSize().width()) fit_words();
+}
+
+/// Of a line of the page; of its text, beside which a bar scrolls.
+int LessonPage::line_room() const {
+  const QMargins margins = widget(1)->layout()->contentsMargins();
+  constexpr int frame = 2;
+  const int page = maximumWidth() < QWIDGETSIZE_MAX ? maximumWidth() : width();
+  return page - margins.left() - margins.right() - frame;
+}
+int LessonPage::text_room() const { return line_room() - scroll_->verticalScrollBar()->sizeHint().width(); }
+
+void LessonPage::fit_words() {
+  if (player_.lesson()) show_step();
+  show_keys();
 }
 
 void LessonPage::set_slides(bool slides) {
@@ -261,17 +305,36 @@ const LessonEntry* LessonPage::next_lesson() const {
 }
 
 void LessonPage::show_keys() {
-  picture_->setText(with_key(tr("Back to the lesson’s picture"), action_("lesson-picture")));
-  back_->setText(with_key(tr("Back"), action_("lesson-previous")));
+  set_words(*picture_, with_key(tr("Back to the lesson’s picture"), action_("lesson-picture")), line_room());
   show_next();
 }
 
-/// The end of a lesson leads to the next one.
+/// The end of a lesson leads to the next one. Where one line has no room for the buttons, the step's number stands above, then their keys
+/// are left out.
 void LessonPage::show_next() {
   const LessonEntry* const next = player_.lesson() && player_.is_at_end() ? next_lesson() : nullptr;
-  next_->setText(with_key(next ? tr("Next lesson") : tr("Next"), action_("lesson-next")));
+  const QString back_words = tr("Back"), next_words = next ? tr("Next lesson") : tr("Next");
+  back_->setText(with_key(back_words, action_("lesson-previous")));
+  next_->setText(with_key(next_words, action_("lesson-next")));
   next_->setToolTip(next ? next->title : QString());
   next_->setEnabled(!player_.lesson() || !player_.is_at_end() || next);
+  const auto width_of = [this](std::initializer_list<QWidget*> widgets) {
+    int width = -bottom_->spacing();
+    for (QWidget* widget : widgets) widget->ensurePolished(), width += widget->sizeHint().width() + 2 * bottom_->spacing();
+    return width;
+  };
+  put_place_above(!title_->isHidden() && width_of({back_, place_, next_}) > line_room());
+  if (width_of({back_, next_}) <= line_room()) return;
+  back_->setText(back_words);
+  next_->setText(next_words);
+}
+
+void LessonPage::put_place_above(bool above) {
+  if (above == (top_->indexOf(place_) >= 0)) return;
+  const bool was_focused = place_->hasFocus();
+  above ? top_->insertWidget(1, place_, 0, Qt::AlignTop) : bottom_->insertWidget(2, place_);
+  place_->show();
+  if (was_focused) place_->setFocus();  // a widget that changes its parent loses it
 }
 
 /// Also for a screen reader.
@@ -306,7 +369,7 @@ void LessonPage::show_step() {
   const std::string& caption = player_.picture().caption;
   const std::optional<std::size_t> left_at = player_.left_at();
   go_on_->setVisible(left_at.has_value());
-  if (left_at) go_on_->setText(tr("Go on at step %1: %2").arg(*left_at + 1).arg(to_qstring(lesson.steps[*left_at].title)));
+  if (left_at) set_words(*go_on_, tr("Go on at step %1: %2").arg(*left_at + 1).arg(to_qstring(lesson.steps[*left_at].title)), text_room());
   title_->setText(to_qstring(lesson.title));
   heading_->setText(to_qstring(step.title));
   set_text(caption_, caption.empty() ? QString() : tr("Look at: %1").arg(to_qstring(caption)));
@@ -336,9 +399,10 @@ void LessonPage::show_question() {
     const QString words = to_qstring(step.question->choices[i].words),
                   key = action_("lesson-choice" + std::to_string(i + 1))->shortcut().toString(QKeySequence::NativeText);
     const bool is_right = revealed && right == i, is_wrong = revealed && right && predicted == i && right != i;
-    button.setText(is_right   ? QStringLiteral("✓  %1").arg(words)
-                   : is_wrong ? QStringLiteral("✗  %1").arg(words)
-                              : QStringLiteral("%1   %2").arg(key, words));
+    const QString marked = is_right   ? QStringLiteral("✓  %1").arg(words)
+                           : is_wrong ? QStringLiteral("✗  %1").arg(words)
+                                      : QStringLiteral("%1   %2").arg(key, words);
+    set_words(button, marked, text_room());
     button.setEnabled(!revealed);
     button.setDefault(is_right);
     button.setAccessibleName(is_right ? tr("%1, the run’s answer").arg(words) : is_wrong ? tr("%1, your prediction").arg(words) : words);

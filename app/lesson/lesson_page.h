@@ -53,12 +53,19 @@ class LessonPage : public QStackedWidget {
  Q_SIGNALS:
   void chosen(const std::filesystem::path& file);
 
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+
  private:
   QWidget* make_list();
   QWidget* make_step();
   void enter();
   void show_step();
   void show_next();
+  void put_place_above(bool above);
+  void fit_words();
+  int line_room() const;
+  int text_room() const;
   void show_question();
   void show_reveal();
   void make_choices();

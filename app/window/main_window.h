@@ -227,6 +227,8 @@ class MainWindow : public QMainWindow {
   void toggle_blank();
   QCursor pointer_of_presenter() const;
   QSizeF room_for_views(float scale) const;
+  QSizeF room_before_presenting() const;
+  bool pictures_grow(float scale) const;
   float lesson_text(float scale) const;
   bool views_fit(float scale, float part) const;
   float fitting_scale() const;

@@ -32,6 +32,7 @@ constexpr float enough = 0.75f;                                     // of the ro
 constexpr float high = 680, low = 480, very_low = 400, least_with_transport = 320;
 constexpr float one_line_high = 96, two_lines_high = 172, transport_height = 40, find_height = 36, lane = 22;  // of the text
 constexpr float lesson_text_width = 360, least_lesson_text_width = 240, presented_lesson_share = 0.225f;       // of the window
+constexpr float title_line = 24;                                                                               // of a view
 constexpr float header_height = 36, gap = 8, presenter_pointer = 40;
 
 }  // namespace
@@ -50,6 +51,22 @@ QSizeF MainWindow::room_for_views(float scale) const {
   return QSizeF(size()) - QSizeF(2 * gap * scale + lesson, (gap + header + strip) * scale);
 }
 
+/// That the views had before presenting, with its menu, status line and more lines of the text.
+QSizeF MainWindow::room_before_presenting() const {
+  const float lesson = lessons_wanted_ ? lesson_text_width + gap : 0;
+  const auto further_lanes = lane * static_cast<float>(comparison_->peers().size());
+  const float strip = (lesson_->lesson() ? one_line_high + further_lanes : two_lines_high) + transport_height;
+  const int bars = menuBar()->sizeHint().height() + statusBar()->sizeHint().height();
+  return QSizeF(size()) - QSizeF((2 * gap + lesson) * scale_, (2 * gap + header_height + strip) * scale_ + static_cast<float>(bars));
+}
+
+/// Whether models beside each other have larger drawings at this scale than before presenting, though what is said above them is larger,
+/// too, and may need a second line.
+bool MainWindow::pictures_grow(float scale) const {
+  const auto area = [](const QSizeF& room, float title) { return room.width() * (room.height() - static_cast<double>(title)); };
+  return area(room_for_views(scale), 2 * title_line * scale) >= area(room_before_presenting(), title_line * scale_);
+}
+
 /// Whether a lesson's pictures, else the views of the stage, have room at this scale: `part` of what is good for them.
 bool MainWindow::views_fit(float scale, float part) const {
   const QSizeF room = room_for_views(scale);
@@ -66,7 +83,7 @@ float MainWindow::fitting_scale() const {
   for (int step = 0;; ++step) {
     const float scale = most - static_cast<float>(step) * scale_step;
     if (scale <= least) return least;
-    if (views_fit(scale, 1)) return scale;
+    if (views_fit(scale, 1) && (!comparison_->is_on() || pictures_grow(scale))) return scale;
   }
 }
 
@@ -99,6 +116,7 @@ void MainWindow::apply_look() {
   frame_.theme = theme_ == ThemeChoice::high_contrast ? high_contrast_theme() : dark ? dark_theme() : light_theme();
   frame_.scale = fitting_scale();
   frame_.shown.hints = !presenting_;
+  frame_.shown.fills = presenting_;
   qApp->setPalette(palette_of(frame_.theme));
   qApp->setFont(paper_font({.size = 13 * frame_.scale, .color = frame_.theme.ink}));
   qApp->setStyleSheet(style_sheet_of(frame_));
