@@ -19,6 +19,8 @@ Rect intersection(Rect a, Rect b) {
   return {x, y, std::max(0.0f, std::min(a.right(), b.right()) - x), std::max(0.0f, std::min(a.bottom(), b.bottom()) - y)};
 }
 
+Rect seen(const Plot& plot, Rect place) { return plot.shows_part() ? intersection(place, plot) : place; }
+
 void HitRegions::add(Rect rect, Rect clip, const HitGrid& grid) { regions_.push_back({rect, intersection(rect, clip), grid}); }
 
 std::optional<Hit> HitRegions::at(Point p) const {

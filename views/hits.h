@@ -12,6 +12,8 @@ namespace statescope {
 
 /// The part of `a` that lies in `b`; empty (w or h 0) where they do not meet.
 Rect intersection(Rect a, Rect b);
+/// What is in sight of a place in the plot: all of it, unless the plot shows a part of its data. w or h 0: nothing.
+Rect seen(const Plot& plot, Rect place);
 
 class HitRegions {
  public:

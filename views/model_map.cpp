@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "views/colormaps.h"
+#include "views/hits.h"
 #include "views/matrix.h"
 #include "views/parts.h"
 #include "views/plot.h"

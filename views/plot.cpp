@@ -10,7 +10,6 @@
 #include <optional>
 
 #include "views/colormaps.h"
-#include "views/hits.h"
 #include "views/parts.h"
 #include "views/words.h"
 
@@ -140,8 +139,6 @@ bool holds_text(const Plot& plot, Point middle, Size size) {
   return middle.x - size.w / 2 >= plot.x && middle.x + size.w / 2 <= plot.right() && middle.y - size.h / 2 >= plot.y &&
          middle.y + size.h / 2 <= plot.bottom();
 }
-
-Rect seen(const Plot& plot, Rect place) { return plot.shows_part() ? intersection(place, plot) : place; }
 
 Within::Within(Canvas& canvas, const Plot& plot, Rect clip) : canvas_(plot.shows_part() ? &canvas : nullptr) {
   if (canvas_) canvas_->push_clip(clip);

@@ -32,8 +32,6 @@ PlaceRange places_down(const Plot& plot, std::int64_t count);
 std::vector<std::int64_t> axis_ticks(PlaceRange places, std::int64_t most);
 /// Whether a text of this size around `middle` is whole there: always, unless the plot shows a part of its data.
 bool holds_text(const Plot& plot, Point middle, Size size);
-/// What is in sight of a place in the plot: all of it, unless the plot shows a part of its data. w or h 0: nothing.
-Rect seen(const Plot& plot, Rect place);
 /// While it lives nothing is drawn beyond `clip`, if the plot shows a part of its data.
 class Within {
  public:

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "views/colormaps.h"
+#include "views/hits.h"
 #include "views/parts.h"
 #include "views/plot.h"
 #include "views/sheets.h"

@@ -4129,6 +4129,10 @@
         <source>The softmax attention of layer {} has no head {}</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>If G^Q were 1: output changes by {} %</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::BreakpointPage</name>
@@ -5827,11 +5831,11 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>The engine counts its tokens when it reads it.</source>
+        <source>New random needles</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>New random needles</source>
+        <source>The engine counts its tokens when it reads it. A chat is read with --chat: its template is with the engine.</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
