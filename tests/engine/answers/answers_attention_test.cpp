@@ -6,6 +6,7 @@
 
 #include "engine/analysis/attention_map.h"
 #include "engine/analysis/memory_reading.h"
+#include "engine/analysis/state_space_parameters.h"
 #include "engine/answers/answers.h"
 #include "engine/answers/own_values.h"
 #include "engine/error.h"
@@ -59,7 +60,7 @@ void check_window(Evidence& evidence, std::int64_t layer, const MemoryTrace& tra
 /// Every channel of a scan has an A of its own: the map is the mean of their sizes.
 void check_scan(Evidence& evidence, std::int64_t layer, const MemoryTrace& trace) {
   const std::vector<float>& dt = evidence.channel(layer, "dt")->values;
-  const std::vector<float> D = layer_tensor(layer, ".D", trace.H * trace.V, evidence);
+  const std::vector<float> D = layer_tensor(layer, ".D", trace.H * trace.V, evidence.checkpoint());
   REQUIRE(!D.empty());
   const std::int64_t head = trace.H - 1, t = kTo - 1;
   const Window window(evidence, layer, head, kFrom, kTo);
