@@ -106,7 +106,7 @@ ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool
       opengl,
       [this](Canvas& canvas) {
         paint(canvas);
-        QTimer::singleShot(0, this, &ViewPanel::look_again);
+        QTimer::singleShot(0, this, [this, part_is_new = std::exchange(part_is_new_, false)] { look_again(part_is_new); });
       },
       this);
   QWidget* widget = surface_->widget();

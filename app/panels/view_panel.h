@@ -155,7 +155,7 @@ class ViewPanel : public QFrame {
   void drag_title(const QMouseEvent& mouse);
   void pinch(const QPinchGesture& fingers);
   void turn_wheel(const QWheelEvent& wheel);
-  void look_again();
+  void look_again(bool part_is_new);
   void tell_in_sight();
   void keep_cursor_in_sight();
   void open_menu(QPointF at, QPoint global);
@@ -182,10 +182,10 @@ class ViewPanel : public QFrame {
   std::vector<Question> ahead_;  // that are asked there
   Inquiry own_, of_peer_;
   bool titled_;
-  float zoom_ = 1;           // of a drawing without plots
-  QPointF offset_;           // of its corner, left and above the panel's
-  QRectF part_{0, 0, 1, 1};  // of the data of plots, what is in sight
-  bool part_is_new_ = false;
+  float zoom_ = 1;                                // of a drawing without plots
+  QPointF offset_;                                // of its corner, left and above the panel's
+  QRectF part_{0, 0, 1, 1};                       // of the data of plots, what is in sight
+  bool part_is_new_ = false;                      // and has not been drawn yet
   std::array<std::int64_t, 2> followed_{-1, -1};  // the cursor's places across and down when it was last drawn
   QPointF drag_;
   bool drags_title_ = false, pinches_ = false;

@@ -125,9 +125,9 @@ QString ViewPanel::in_sight() const {
 }
 
 /// It has been drawn.
-void ViewPanel::look_again() {
+void ViewPanel::look_again(bool part_is_new) {
   keep_cursor_in_sight();
-  if (std::exchange(part_is_new_, false)) tell_in_sight();
+  if (part_is_new) tell_in_sight();
 }
 
 void ViewPanel::tell_in_sight() {

@@ -30,8 +30,14 @@ struct Zooming {
 
   TestWindow test;
   ViewPanel& panel() { return *test.window.stage().panels().front(); }
+  /// Until the surface has kept its size for some turns and has been drawn with it.
   void settle() {
-    panel().surface().repaint();
+    QSize size;
+    for (int same = 0; same < 5; size == panel().surface().size() ? ++same : same = 0) {
+      size = panel().surface().size();
+      QTest::qWait(1);
+      panel().surface().repaint();
+    }
     QTest::qWait(1);
   }
   Rect plot() { return panel().hits().plots().front().rect; }
