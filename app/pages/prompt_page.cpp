@@ -15,6 +15,7 @@
 #include "app/common/prompts.h"
 #include "app/controls/theme.h"
 #include "app/pages/conversation.h"
+#include "engine/tokenizer/tokenizer.h"
 #include "engine/unread.h"
 #include "views/parts.h"
 
@@ -322,13 +323,12 @@ void PromptPage::choose(int index) {
   }
 }
 
-/// What was written here and not read becomes the previous prompt.
-void PromptPage::take_instead(const PromptInput& prompt) {
-  const PromptInput taken = prompt;  // it may be the previous one
+/// What was written here and not read becomes the previous prompt, which this may be.
+void PromptPage::take_instead(PromptInput prompt) {
   if (edited_) before_ = draft();
   edited_ = true;
-  show_prompt(taken);
-  if (taken.generate) generate_->setValue(static_cast<double>(*taken.generate));
+  show_prompt(prompt);
+  if (prompt.generate) generate_->setValue(static_cast<double>(*prompt.generate));
 }
 
 /// Of a model that knows words of a list alone.

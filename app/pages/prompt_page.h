@@ -57,7 +57,7 @@ class PromptPage : public QWidget {
   void show_turns(std::vector<ChatTurn> turns);
   void show_choices();
   void choose(int index);
-  void take_instead(const PromptInput& prompt);
+  void take_instead(PromptInput prompt);
   void show_words();
   void take_edit();
   void read();

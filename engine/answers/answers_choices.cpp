@@ -7,6 +7,7 @@
 #include "engine/answers/answers.h"
 #include "engine/error.h"
 #include "engine/mixers/mixer.h"
+#include "engine/place_words.h"
 
 namespace statescope {
 namespace {

@@ -46,8 +46,9 @@ Placement place_layers(std::span<const PartBytes> parts, std::span<const DeviceR
 /// of as few layers as will do. An eighth of each device's room is then for those of them that were chosen last. Throws Error.
 Placement place_layers_and_experts(std::span<const PartBytes> parts, std::span<const DeviceRoom> rooms);
 
-/// The same of a checkpoint on devices, or on a single one, where it names nothing if all has room or nothing helps. Devices of which as few
-/// shall be used as will do (kernels/devices.h) are opened here. Seven eighths of what is free there are room, the rest is scratch memory.
+/// The same of a checkpoint on devices, or on a single one, where it names nothing if all has room or nothing helps. Devices of which as
+/// few shall be used as will do (kernels/devices.h) are opened here. Seven eighths of what is free there are room, the rest is scratch
+/// memory.
 Placement place_layers(const Plan& plan, const std::vector<StoredTensor>& tensors, Backend& device);
 
 /// So many layers on each device, as somebody said. Throws Error where they are not all layers.
