@@ -11,7 +11,6 @@
 #include <sstream>
 
 #include "engine/error.h"
-#include "engine/mixers/table.h"
 #include "engine/place_words.h"
 
 namespace statescope {
@@ -246,9 +245,7 @@ std::string refusal(const ReplaceToken&, const MixerLayout&) { return ""; }
 const std::string& mixer_of(std::int64_t layer, const Model& model) { return model.plan().layers[static_cast<std::size_t>(layer)].mixer; }
 
 std::string refusal(const Change& change, const Model& model, std::int64_t layer) {
-  const std::string& mixer = mixer_of(layer, model);
-  const bool fixed = !mixer.empty() && mixer_row(mixer).memory == "state space";
-  if (fixed && std::holds_alternative<ScaleDecay>(change))
+  if (mixer_of(layer, model) == "s4" && std::holds_alternative<ScaleDecay>(change))
     return "states decay by exp(Δ A), a weight that is the same at every token, and by no gate that could be scaled";
   return std::visit([&](const auto& one) { return refusal(one, model.layout(layer)); }, change);
 }
