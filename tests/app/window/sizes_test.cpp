@@ -168,8 +168,8 @@ TEST_CASE("sizes: presenting, every lesson's step has all views that it names, o
         INFO(file.filename().string() << ", step " << step + 1 << ", " << size.width() << "x" << size.height() << ", type " << scale);
         check_controls(window);
         CHECK(window.lesson_page().isVisible());
-        for (const auto* text : window.lesson_page().findChildren<QScrollArea*>())  // it is no wider than what is seen of it
-          CHECK(text->widget()->width() <= text->viewport()->width());
+        for (const auto* text : window.lesson_page().findChildren<QScrollArea*>())  // once laid out it is no wider than what is seen of it
+          CHECK(QTest::qWaitFor([&] { return text->widget()->width() <= text->viewport()->width(); }, long_enough_ms));
         check_stage(window.stage());
         for (const Stage* stage : window.rows().peer_stages()) check_stage(*stage);
       };
