@@ -10,11 +10,12 @@ Model::Model(std::shared_ptr<const Loaded> loaded, std::shared_ptr<Backend> back
     : loaded_(std::move(loaded)), backend_(std::move(backend)), plan_(loaded_->plan), stack_(loaded_->stack) {
   const std::vector<std::size_t>& of_layer = loaded_->placement.of_layer;
   if (Devices* const devices = backend_->devices()) {
-    while (!of_layer.empty() && devices->all().size() <= std::ranges::max(of_layer) && devices->open_next()) continue;
-  }
-  if (Devices* const devices = backend_->devices(); devices && std::ranges::all_of(of_layer, [](auto d) { return d == Devices::home; })) {
-    const std::shared_ptr<Backend> alone = devices->all()[Devices::home].backend;
-    backend_ = alone;
+    const std::size_t last = of_layer.empty() ? Devices::home : std::ranges::max(of_layer);
+    while (devices->all().size() <= last && devices->open_next()) continue;
+    if (last == Devices::home) {
+      const std::shared_ptr<Backend> alone = devices->all()[Devices::home].backend;
+      backend_ = alone;
+    }
   }
   if (Devices* const devices = backend_->devices()) {
     for (std::size_t i = 0; i < devices->all().size(); ++i) places_.push_back(std::make_unique<Place>(devices->at(i), i));
